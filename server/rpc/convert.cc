@@ -75,9 +75,8 @@ absl::StatusOr<server::InputRequest> InputFrom(const v1::Operand& operand,
       return core::InvalidArgument("OPERAND_EMPTY", "operand ", name,
                                    " has neither tensor nor inline data");
   }
-  TENSORD_ASSIGN_OR_RETURN(
-      input.view, ViewFrom(operand.has_view() ? &operand.view() : nullptr,
-                           operand.has_tensor(), name));
+  TENSORD_ASSIGN_OR_RETURN(input.view,
+                           ViewOf(operand, operand.has_tensor(), name));
   TENSORD_ASSIGN_OR_RETURN(input.modes, ModesFrom(operand.modes(), name));
   TENSORD_ASSIGN_OR_RETURN(input.unary, UnaryFrom(operand.unary_operator()));
   return input;
@@ -87,9 +86,8 @@ absl::StatusOr<server::OutputRequest> OutputFrom(const v1::Output& output,
                                                  absl::string_view name) {
   server::OutputRequest result;
   result.tensor = output.tensor();
-  TENSORD_ASSIGN_OR_RETURN(
-      result.view, ViewFrom(output.has_view() ? &output.view() : nullptr,
-                            !result.tensor.empty(), name));
+  TENSORD_ASSIGN_OR_RETURN(result.view,
+                           ViewOf(output, !result.tensor.empty(), name));
   TENSORD_ASSIGN_OR_RETURN(result.modes, ModesFrom(output.modes(), name));
   if (!result.tensor.empty() &&
       (!output.tensor_id().empty() || output.inline_() ||

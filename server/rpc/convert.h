@@ -100,11 +100,19 @@ absl::Status FillPage(const Request& request, const List& list, const Add& add,
 /// The stages of a view; whether they fit the modes is not looked at.
 absl::StatusOr<std::vector<server::ViewStage>> FromProto(
     const google::protobuf::RepeatedPtrField<v1::ViewStage>& stages);
-/// How a tensor is to be seen, which messages call `what`. Null: as it is.
+/// How a tensor is to be seen, which messages call `what`.
 ///
 /// Errors  INVALID_ARGUMENT, reason VIEW_WITHOUT_TENSOR: `is_named` is false.
-absl::StatusOr<std::optional<server::ViewRequest>> ViewFrom(
-    const v1::ViewSpec* view, bool is_named, absl::string_view what);
+absl::StatusOr<server::ViewRequest> FromProto(const v1::ViewSpec& view,
+                                              bool is_named,
+                                              absl::string_view what);
+/// The same of a message's field `view`; nothing where it has none.
+template <typename Message>
+absl::StatusOr<std::optional<server::ViewRequest>> ViewOf(
+    const Message& message, bool is_named, absl::string_view what) {
+  if (!message.has_view()) return std::nullopt;
+  return FromProto(message.view(), is_named, what);
+}
 
 /// The operation that a request asks for. Views into the message: it must
 /// outlive the result.

@@ -23,8 +23,7 @@ absl::StatusOr<server::PlanExecution::Source> SourceFrom(
                                    " has neither tensor nor data");
   }
   TENSORD_ASSIGN_OR_RETURN(source.view,
-                           ViewFrom(input.has_view() ? &input.view() : nullptr,
-                                    input.has_tensor(), name));
+                           ViewOf(input, input.has_tensor(), name));
   return source;
 }
 
@@ -42,17 +41,17 @@ absl::StatusOr<server::PlanExecution> FromProto(
   if (request.has_c()) {
     TENSORD_ASSIGN_OR_RETURN(execution.inputs[2], SourceFrom(request.c(), "c"));
   }
-  TENSORD_ASSIGN_OR_RETURN(
-      auto view, ViewFrom(request.has_d_view() ? &request.d_view() : nullptr,
-                          !request.d().empty(), "d"));
-  execution.results = {{.tensor = request.d(),
-                        .view = std::move(view),
-                        .tensor_id = request.tensor_id(),
-                        .is_inline = request.inline_()}};
-  for (const v1::PlanOutput& other : request.others()) {
+  server::PlanExecution::Result d{.tensor = request.d(),
+                                  .tensor_id = request.tensor_id(),
+                                  .is_inline = request.inline_()};
+  if (request.has_d_view()) {
     TENSORD_ASSIGN_OR_RETURN(
-        auto of_other, ViewFrom(other.has_view() ? &other.view() : nullptr,
-                                !other.tensor().empty(), "others"));
+        d.view, FromProto(request.d_view(), !request.d().empty(), "d"));
+  }
+  execution.results = {std::move(d)};
+  for (const v1::PlanOutput& other : request.others()) {
+    TENSORD_ASSIGN_OR_RETURN(auto of_other,
+                             ViewOf(other, !other.tensor().empty(), "others"));
     execution.results.push_back({.tensor = other.tensor(),
                                  .view = std::move(of_other),
                                  .tensor_id = other.tensor_id(),

@@ -117,9 +117,8 @@ absl::StatusOr<std::vector<server::ProgramOperandRequest>> FromProto(
             "OPERAND_EMPTY", shown,
             " has neither tensor nor inline data nor scalar");
     }
-    TENSORD_ASSIGN_OR_RETURN(
-        added.view, ViewFrom(operand.has_view() ? &operand.view() : nullptr,
-                             operand.has_tensor(), shown));
+    TENSORD_ASSIGN_OR_RETURN(added.view,
+                             ViewOf(operand, operand.has_tensor(), shown));
   }
   return result;
 }

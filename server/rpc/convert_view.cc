@@ -139,17 +139,17 @@ absl::StatusOr<std::vector<server::ViewStage>> FromProto(
   return result;
 }
 
-absl::StatusOr<std::optional<server::ViewRequest>> ViewFrom(
-    const v1::ViewSpec* view, bool is_named, absl::string_view what) {
-  if (view == nullptr) return std::nullopt;
+absl::StatusOr<server::ViewRequest> FromProto(const v1::ViewSpec& view,
+                                              bool is_named,
+                                              absl::string_view what) {
   if (!is_named) {
     return core::InvalidArgument("VIEW_WITHOUT_TENSOR", what,
                                  " is to be seen as a view, but names no "
                                  "resident tensor, wanted both");
   }
   server::ViewRequest result;
-  TENSORD_ASSIGN_OR_RETURN(result.stages, FromProto(view->stages()));
-  if (view->has_padding()) result.padding = FromProto(view->padding());
+  TENSORD_ASSIGN_OR_RETURN(result.stages, FromProto(view.stages()));
+  if (view.has_padding()) result.padding = FromProto(view.padding());
   return result;
 }
 

@@ -173,8 +173,7 @@ Task<absl::StatusOr<v1::UploadTensorResponse>> TensorService::Upload(
 Task<absl::Status> TensorService::Download(
     Call& call, const v1::DownloadTensorRequest& request,
     Writer<ByteBuffer> out) {
-  const auto view =
-      ViewFrom(request.has_view() ? &request.view() : nullptr, true, "tensor");
+  const auto view = ViewOf(request, true, "tensor");
   if (!view.ok()) co_return view.status();
   const auto found =
       call.session().Find(request.tensor(), *view, "the download");

@@ -128,6 +128,15 @@ def session(address: str) -> Iterator[tensord.Session]:
         yield opened
 
 
+@pytest.fixture
+def deferred(address: str) -> Iterator[tensord.DeferredSession]:
+    """A session of one test that defers its operations; failures may be left."""
+    opened = tensord.connect(address, deferred=True)
+    assert isinstance(opened, tensord.DeferredSession)
+    yield opened
+    opened.close()
+
+
 @pytest.fixture(scope="session")
 def stubs(address: str) -> Iterator[Stubs]:
     """Stubs for the shared server."""

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -18,14 +18,6 @@ import pytest
 import tensord
 from tensord.transforms import PassThrough, Slice, place
 from waiting import eventually, listens
-
-
-@pytest.fixture
-def deferred(address: str) -> Iterator[tensord.DeferredSession]:
-    session = tensord.connect(address, deferred=True)
-    assert isinstance(session, tensord.DeferredSession)
-    yield session
-    session.close()
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -24,12 +23,6 @@ STRUCTURES = [
 ]
 A = np.array([[0.0, 2], [1, 3]])  # Each step of its elimination is exact.
 B = np.array([0.0, 1])
-
-
-@pytest.fixture(scope="module")
-def deferred(address: str) -> Iterator[tensord.DeferredSession]:
-    with tensord.connect(address, deferred=True) as opened:
-        yield opened
 
 
 def matrices_of(

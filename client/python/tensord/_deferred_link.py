@@ -301,7 +301,11 @@ class DeferredLink(BlockingLink):
         if not is_new:
             _check_writable(target)
         if is_new:
-            target = self._announce(session, operation, request, settings, spec)
+            full_name = f"{self.name}/tensors/{settings.name}"
+            if not settings.name:
+                full_name = self._opened().name_result(operation, request)
+            owned = not settings.name
+            target = self._announced(session, full_name, spec, owned=owned)
         return self._send(operation, request, target, held, is_new)
 
     def defer_again(
@@ -327,11 +331,10 @@ class DeferredLink(BlockingLink):
         message = request.streamed(request.message(operands, factors), tensor_ids)
         names = [f"{self.name}/tensors/{tensor_id}" for tensor_id in tensor_ids]
         if not request.likenesses:
-            made = []
-            for name, spec in zip(names, request.specs):
-                tensor = DeferredTensor(session, self._message(name, spec), owned=True)
-                tensor.begin(is_there=False)
-                made.append(tensor)
+            made = [
+                self._announced(session, name, spec, owned=True)
+                for name, spec in zip(names, request.specs)
+            ]
             request.likenesses = [each.likeness() for each in made]
         else:
             made = [
@@ -364,10 +367,8 @@ class DeferredLink(BlockingLink):
         for name, (field, spec) in zip(names, specs, strict=True):
             tensor_id = name or self._opened().new_id()
             getattr(request, field).tensor_id = tensor_id
-            message = self._message(f"{self.name}/tensors/{tensor_id}", spec)
-            tensor = DeferredTensor(session, message, owned=not name)
-            tensor.begin(is_there=False)
-            made.append(tensor)
+            full_name = f"{self.name}/tensors/{tensor_id}"
+            made.append(self._announced(session, full_name, spec, owned=not name))
         self._send("factorize", request, made[0], held, True, others=made[1:])
         return tuple(made)
 
@@ -441,20 +442,11 @@ class DeferredLink(BlockingLink):
         data = bytearray(fetched.elements())
         return np.ndarray(tensor.shape, tensor.dtype, data)
 
-    def _announce(
-        self,
-        session: Session,
-        operation: str,
-        request: Any,
-        settings: Settings,
-        spec: TensorSpec,
+    def _announced(
+        self, session: Session, full_name: str, spec: TensorSpec, *, owned: bool
     ) -> DeferredTensor:
-        """Returns the new tensor that an operation will make."""
-        full_name = f"{self.name}/tensors/{settings.name}"
-        if not settings.name:
-            full_name = self._opened().name_result(operation, request)
-        message = self._message(full_name, spec)
-        made = DeferredTensor(session, message, owned=not settings.name)
+        """Returns a new tensor that an operation will make."""
+        made = DeferredTensor(session, self._message(full_name, spec), owned=owned)
         made.begin(is_there=False)
         return made
 

@@ -205,7 +205,8 @@ class DeferredTensor(RemoteTensor):
             return super()._downloaded(timeout)
         try:
             fetched: np.ndarray = self._deferral.fetch(self, timeout)
-        except ResourceExhausted:  # There is no memory for what is sent.
+        except ResourceExhausted:
+            # There is no memory for a copy, as the server's statistics tell.
             return super()._downloaded(timeout)
         return fetched
 

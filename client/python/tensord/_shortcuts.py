@@ -251,7 +251,8 @@ class Shortcuts:
             option says how the operation is carried out, or only the server knows what
             the result is like; or something is wrong.
         """
-        if asked.options.get("out") is not None is not asked.options.get("dtype"):
+        options = asked.options
+        if options.get("out") is not None and options.get("dtype") is not None:
             return None  # Whoever makes it says what is wrong.
         key: list[Any] = ["operation", asked.operation, _known_modes(asked.modes_d)]
         size = 0
@@ -269,7 +270,7 @@ class Shortcuts:
             key += (operand.shape, operand.dtype, type(operand))
         if size > self._most_bytes:
             return None
-        for name, value in asked.options.items():
+        for name, value in options.items():
             if value is None:
                 continue
             if name == "out" and type(value) is self._tensor_class:
