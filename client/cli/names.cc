@@ -47,7 +47,7 @@ const std::map<std::string, BinaryOperator>& BinaryOperatorNames() {
       {"equal", Op::kEqual},     {"not_equal", Op::kNotEqual},
       {"less", Op::kLess},       {"less_equal", Op::kLessEqual},
       {"greater", Op::kGreater}, {"greater_equal", Op::kGreaterEqual},
-      {"where", Op::kWhere}};
+      {"where", Op::kWhere},     {"take", Op::kTake}};
   return names;
 }
 

@@ -391,7 +391,8 @@ constexpr OperationHelp kOperations[] = {
     {OperationKind::kElementwise, "elementwise",
      "d = op(alpha * f(a), gamma * f(c)), or with three files d = op(op_ab("
      "alpha * f(a), beta * f(b)), gamma * f(c)): tensorctl elementwise "
-     "\"ij,j->ij\" a.npy c.npy --op mul",
+     "\"ij,j->ij\" a.npy c.npy --op mul; \"zj,i->ij\" a.npy indices.npy "
+     "--op take takes a at indices",
      "Modes of a, perhaps b, c, and the result, e.g. \"ij,j->ij\"", 3},
     {OperationKind::kSolve, "solve",
      "d of the equations a * d = b, or the inverse of a: tensorctl solve "

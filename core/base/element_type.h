@@ -51,6 +51,10 @@ std::optional<ElementType> ElementTypeFromName(absl::string_view name);
 bool IsComplex(ElementType type);
 /// Signed, unsigned and bool.
 bool IsInteger(ElementType type);
+/// What indices may be: integers without bool.
+inline bool IsIndex(ElementType type) {
+  return IsInteger(type) && type != ElementType::kBool;
+}
 
 /// The real type of the parts of a complex type; other types are unchanged.
 ElementType RealPartOf(ElementType type);

@@ -71,8 +71,9 @@ absl::Status CheckAliasing(const ElementwiseDesc& desc,
                            const DisjointOperands& disjoint) {
   const Placed d{desc.d, operands.d};
   if (!operands.alpha.IsZero()) {
+    const bool may_be_d = desc.op_abc != BinaryOperator::kTake;
     TENSORD_RETURN_IF_ERROR(
-        Check({desc.a, operands.a}, "a", d, true, disjoint.inputs[0][0]));
+        Check({desc.a, operands.a}, "a", d, may_be_d, disjoint.inputs[0][0]));
   }
   if (desc.b && !operands.beta.IsZero()) {
     TENSORD_RETURN_IF_ERROR(

@@ -100,7 +100,9 @@ absl::string_view NotationOf(const ElementFunction& function) {
       std::ranges::find(kFunctions, function, &NamedFunction::function);
   if (named != std::end(kFunctions)) return named->name;
   if (function == ElementFunction(UnaryOperator::kConj)) return "conj";
-  if (!IsInfix(function)) return NameOf(std::get<UnaryOperator>(function));
+  if (const auto* const op = std::get_if<UnaryOperator>(&function)) {
+    return NameOf(*op);
+  }
   switch (std::get<BinaryOperator>(function)) {
     case BinaryOperator::kAdd: return "+";
     case BinaryOperator::kMul: return "*";
@@ -112,6 +114,7 @@ absl::string_view NotationOf(const ElementFunction& function) {
     case BinaryOperator::kLessEqual: return "<=";
     case BinaryOperator::kGreater: return ">";
     case BinaryOperator::kGreaterEqual: return ">=";
+    case BinaryOperator::kTake: return "[";
     default: return "";
   }
 }
@@ -119,7 +122,7 @@ absl::string_view NotationOf(const ElementFunction& function) {
 bool IsInfix(const ElementFunction& function) {
   const auto* const op = std::get_if<BinaryOperator>(&function);
   return op != nullptr && *op != BinaryOperator::kMax &&
-         *op != BinaryOperator::kMin && *op != BinaryOperator::kWhere;
+         *op != BinaryOperator::kMin && !IsTernary(*op);
 }
 
 }  // namespace tensord::core

@@ -341,6 +341,7 @@ absl::StatusOr<OpenLabels> OpenLabelFinder::FindInCall(Call& call,
   for (Sum& argument : call.arguments) {
     TENSORD_ASSIGN_OR_RETURN(const OpenLabels labels, FindInSum(argument, at));
     for (const Label* label : labels) {
+      if (label->text == call.taken) continue;
       if (there.insert(label->text).second) all.push_back(label);
     }
   }

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/ascii.h"
@@ -10,7 +11,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "core/base/status.h"
+#include "core/notation/forms.h"
 #include "core/notation/parser.h"
+#include "core/notation/to_text.h"
 
 namespace tensord::core {
 namespace {
@@ -98,8 +101,58 @@ absl::Status Parser::AddLabel(TensorReference& tensor) {
                    "a further label begins, the limit is ", limits_.max_labels,
                    " labels in a tensor");
   }
-  TENSORD_ASSIGN_OR_RETURN(tensor.labels.emplace_back(), ReadLabel());
+  const bool is_name = token_.kind == Token::Kind::kName;
+  TENSORD_ASSIGN_OR_RETURN(Label label, ReadLabel());
+  if (is_name && token_.Is("[")) TENSORD_RETURN_IF_ERROR(ReadIndices(label));
+  tensor.labels.push_back(std::move(label));
   return absl::OkStatus();
+}
+
+absl::Status Parser::ReadIndices(Label& label) {
+  if (depth_ == limits_.max_depth) {
+    return ErrorAt(token_.position, "PROGRAM_TOO_DEEP", "brackets open inside ",
+                   depth_, " others, the limit is a depth of ",
+                   limits_.max_depth);
+  }
+  ++depth_;
+  TENSORD_RETURN_IF_ERROR(CountFactor());
+  const size_t before = indices_.size();
+  TensorReference tensor;
+  tensor.name = label.text;
+  tensor.position = label.position;
+  TENSORD_RETURN_IF_ERROR(ReadBrackets(tensor, nullptr));
+  Factor indices = TakeAtIndices(std::move(tensor), before);
+  --depth_;
+  label.text = absl::StrCat(ToText(indices), "#", ++taken_count_);
+  indices_.emplace_back(label, std::move(indices));
+  return absl::OkStatus();
+}
+
+Factor Parser::TakeAtIndices(TensorReference tensor, size_t before) {
+  Factor factor;
+  factor.position = tensor.position;
+  factor.value = std::move(tensor);
+  for (size_t i = before; i < indices_.size(); ++i) {
+    auto& [label, indices] = indices_[i];
+    Factor taken;
+    taken.position = factor.position;
+    Call& call = taken.value.emplace<Call>();
+    call.function = BinaryOperator::kTake;
+    call.taken = std::move(label.text);
+    call.arguments.push_back(SumOf(std::move(factor)));
+    call.arguments.push_back(SumOf(std::move(indices)));
+    factor = std::move(taken);
+  }
+  indices_.resize(before);
+  return factor;
+}
+
+absl::Status Parser::RefuseIndices(size_t before,
+                                   absl::string_view where) const {
+  if (indices_.size() == before) return absl::OkStatus();
+  const auto& [label, indices] = indices_[before];
+  return ErrorAt(label.position, "SYNTAX_ERROR", "got ", ToText(indices),
+                 " for a label, wanted labels ", where);
 }
 
 absl::StatusOr<Label> Parser::ReadLabel() {

@@ -278,13 +278,14 @@ absl::StatusOr<Factor> Parser::ReadNamed() {
     TENSORD_RETURN_IF_ERROR(ReadCall(tensor, factor));
     return factor;
   }
+  const size_t before = indices_.size();
   if (is_call) {
     TENSORD_RETURN_IF_ERROR(ReadDiagonal(tensor));
+    TENSORD_RETURN_IF_ERROR(RefuseIndices(before, "behind Diagonal()"));
   } else {
     TENSORD_RETURN_IF_ERROR(ReadBrackets(tensor, nullptr));
   }
-  factor.value = std::move(tensor);
-  return factor;
+  return TakeAtIndices(std::move(tensor), before);
 }
 
 absl::Status Parser::ReadDiagonal(TensorReference& tensor) {
@@ -371,7 +372,9 @@ absl::StatusOr<TensorReference> Parser::ReadOutput(
                    "got 'conj', a function's name, wanted another");
   }
   TENSORD_RETURN_IF_ERROR(Advance());
+  const size_t before = indices_.size();
   TENSORD_RETURN_IF_ERROR(ReadBrackets(tensor, &colon));
+  TENSORD_RETURN_IF_ERROR(RefuseIndices(before, "of an output"));
   return tensor;
 }
 

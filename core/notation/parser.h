@@ -1,8 +1,11 @@
 // Statements, read by recursive descent.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -60,6 +63,13 @@ class Parser {
   /// Labels between parentheses.
   absl::Status ReadTuple(TensorReference& tensor);
   absl::Status AddLabel(TensorReference& tensor);
+  /// Reads the labels of a tensor that stands where a label would, and gives it
+  /// a label.
+  absl::Status ReadIndices(Label& label);
+  /// What `tensor` has at the indices that were read since there were `before`.
+  Factor TakeAtIndices(TensorReference tensor, size_t before);
+  /// OK when there were none: where `where` completes `wanted labels `.
+  absl::Status RefuseIndices(size_t before, absl::string_view where) const;
   absl::StatusOr<Label> ReadLabel();
   /// Takes what is between two labels, which is as between those before.
   absl::Status TakeSeparator(std::optional<bool>& is_comma);
@@ -85,6 +95,10 @@ class Parser {
   const char* last_end_ = nullptr;  // of the token before it
   int64_t depth_ = 0;
   int64_t factor_count_ = 0;  // of the outermost term, or an argument
+  int64_t taken_count_ = 0;   // labels of what is taken from
+  /// Tensors that stand where labels would, of which nothing is taken yet, by
+  /// those labels.
+  std::vector<std::pair<Label, Factor>> indices_;
 };
 
 }  // namespace tensord::core

@@ -48,11 +48,15 @@ using ElementFunction = std::variant<UnaryOperator, BinaryOperator>;
 /// `sqrt(A[i])`, `A[i]^2`, `A[i] < B[j]`, `where(M[i], A[i], 0)`: of elements
 /// that its arguments have at the same values of their labels. Those that an
 /// argument lacks repeat it.
+///
+/// `A[I[i],j]` is TAKE of A and I: at A's label `taken`, which nothing else has
+/// and which is called "I[i]#" and a number, stands the element of I.
 struct Call {
   ElementFunction function;
   std::vector<Sum> arguments;  // of WHERE the condition first
-  /// Those of the arguments that are not summed in one, in the order in which
-  /// they occur first.
+  std::string taken;
+  /// Those of the arguments that are not summed in one, without `taken`, in the
+  /// order in which they occur first.
   std::vector<std::string> labels;
 };
 

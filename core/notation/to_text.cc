@@ -34,7 +34,10 @@ void Append(const TensorReference& tensor, std::string& text) {
   }
   if (!tensor.has_brackets) return;
   const auto append_label = [](std::string* out, const Label& label) {
-    *out += label.text;
+    // Of a tensor that stands where a label would its text alone.
+    const size_t end = label.text.find("]#");
+    *out +=
+        end == std::string::npos ? label.text : label.text.substr(0, end + 1);
   };
   absl::StrAppend(&text, "[", absl::StrJoin(tensor.labels, ",", append_label),
                   "]");
@@ -54,6 +57,10 @@ bool NeedsParentheses(const Factor& factor) {
 
 /// `max(A[i],2)`, `(A[i])^(2)`, `(A[i] < 2)`.
 void Append(const Call& call, std::string& text) {
+  if (!call.taken.empty()) {
+    Append(call.arguments[0], text);
+    return;
+  }
   const absl::string_view notation = NotationOf(call.function);
   const bool is_power = call.function == ElementFunction(BinaryOperator::kPow);
   const bool is_infix = IsInfix(call.function);
@@ -138,6 +145,12 @@ void Append(const MatrixCall& call, std::string& text) {
 std::string ToText(const Sum& sum) {
   std::string text;
   Append(sum, text);
+  return text;
+}
+
+std::string ToText(const Factor& factor) {
+  std::string text;
+  Append(factor, text);
   return text;
 }
 

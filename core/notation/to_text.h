@@ -15,6 +15,7 @@ namespace tensord::core {
 std::string ToText(const ProgramSyntax& program);
 std::string ToText(const Statement& statement);
 std::string ToText(const Sum& sum);
+std::string ToText(const Factor& factor);
 
 /// What operands of a call stand for in messages of the operation: "svd() of a
 /// = 'T[a,b]': ". Long ones are cut.

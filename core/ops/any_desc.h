@@ -20,6 +20,16 @@ using AnyDesc =
 /// How many results an operation can have.
 inline constexpr size_t kMostResults = 3;
 
+/// Whether an operation can be refused for the elements that it reads: for
+/// matrices, or indices.
+inline bool MayRefuseElements(const AnyDesc& any) {
+  const auto* const elementwise = std::get_if<ElementwiseDesc>(&any);
+  return std::holds_alternative<FactorizationDesc>(any) ||
+         std::holds_alternative<LinearSolveDesc>(any) ||
+         (elementwise != nullptr &&
+          elementwise->op_abc == BinaryOperator::kTake);
+}
+
 /// What an operation writes; the first of several results.
 inline const OperandDesc& ResultOf(const AnyDesc& any) {
   return std::visit(

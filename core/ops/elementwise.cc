@@ -1,5 +1,7 @@
 #include "core/ops/elementwise.h"
 
+#include <algorithm>
+
 #include "absl/strings/string_view.h"
 #include "core/base/status.h"
 #include "core/ops/type_tables.h"
@@ -15,8 +17,21 @@ absl::Status ValidateInput(const OperandDesc& x, absl::string_view name,
   return ValidateExtents(x, name, d, "d");
 }
 
-bool IsWhere(const ElementwiseDesc& desc) {
-  return desc.op_abc == BinaryOperator::kWhere;
+/// The same of a, which has a further mode if it is taken from.
+absl::Status ValidateFirst(const ElementwiseDesc& desc) {
+  if (desc.op_abc != BinaryOperator::kTake) {
+    return ValidateInput(desc.a, "a", desc.d);
+  }
+  TENSORD_RETURN_IF_ERROR(ValidateOperand(desc.a, "a"));
+  TENSORD_RETURN_IF_ERROR(ValidateExtents(desc.a, "a", desc.d, "d"));
+  const auto further = std::ranges::count_if(
+      desc.a.modes, [&](Mode mode) { return !Has(desc.d.modes, mode); });
+  if (further == 1) return absl::OkStatus();
+  return InvalidArgument("TAKEN_MODE_UNKNOWN", "TAKE takes from the mode of a ",
+                         ToString(desc.a.modes), " that d ",
+                         ToString(desc.d.modes), " lacks, but there ",
+                         further == 0 ? "is none" : "are several",
+                         ", wanted one");
 }
 
 absl::Status ValidateResultType(const ElementwiseDesc& desc) {
@@ -34,17 +49,24 @@ absl::Status ValidateResultType(const ElementwiseDesc& desc) {
 
 absl::Status ValidateOperators(const ElementwiseDesc& desc) {
   TENSORD_RETURN_IF_ERROR(ValidateBinary(desc.op_abc, desc.c.element_type));
-  if (IsWhere(desc)) {
+  const absl::string_view type_b =
+      desc.b ? NameOf(desc.b->element_type) : absl::string_view("absent");
+  if (desc.op_abc == BinaryOperator::kWhere) {
     if (desc.b && desc.b->element_type == ElementType::kBool) {
       return absl::OkStatus();
     }
-    return InvalidArgument(
-        "CONDITION_NOT_BOOL", "WHERE chooses by b, which is ",
-        desc.b ? NameOf(desc.b->element_type) : absl::string_view("absent"),
-        ", wanted bool");
+    return InvalidArgument("CONDITION_NOT_BOOL",
+                           "WHERE chooses by b, which is ", type_b,
+                           ", wanted bool");
+  }
+  if (desc.op_abc == BinaryOperator::kTake) {
+    if (desc.b && IsIndex(desc.b->element_type)) return absl::OkStatus();
+    return InvalidArgument("INDEX_NOT_INTEGER",
+                           "TAKE takes at the indices in b, which is ", type_b,
+                           ", wanted an integer type");
   }
   if (!desc.b) return absl::OkStatus();
-  if (IsComparison(desc.op_ab) || desc.op_ab == BinaryOperator::kWhere) {
+  if (IsComparison(desc.op_ab) || IsTernary(desc.op_ab)) {
     return InvalidArgument("OPERATOR_MISPLACED", "op_ab is ",
                            NameOf(desc.op_ab), ", which can be op_abc only");
   }
@@ -53,17 +75,24 @@ absl::Status ValidateOperators(const ElementwiseDesc& desc) {
 
 }  // namespace
 
+int ElementwiseDesc::taken() const {
+  if (op_abc != BinaryOperator::kTake) return -1;
+  const auto at = std::ranges::find_if(
+      a.modes, [&](Mode mode) { return !Has(d.modes, mode); });
+  return at == a.modes.end() ? -1 : static_cast<int>(at - a.modes.begin());
+}
+
 absl::Status Validate(const ElementwiseDesc& desc) {
   TENSORD_RETURN_IF_ERROR(ValidateOperand(desc.d, "d"));
   TENSORD_RETURN_IF_ERROR(ValidateOutput(desc.d));
-  TENSORD_RETURN_IF_ERROR(ValidateInput(desc.a, "a", desc.d));
+  TENSORD_RETURN_IF_ERROR(ValidateFirst(desc));
   if (desc.b) TENSORD_RETURN_IF_ERROR(ValidateInput(*desc.b, "b", desc.d));
   TENSORD_RETURN_IF_ERROR(ValidateInput(desc.c, "c", desc.d));
   TENSORD_RETURN_IF_ERROR(ValidateResultType(desc));
   TENSORD_RETURN_IF_ERROR(ValidateOperators(desc));
   const ElementType a = desc.a.element_type;
   return ValidateElementwiseTypes(
-      {a, desc.b && !IsWhere(desc) ? desc.b->element_type : a,
+      {a, desc.b && !IsTernary(desc.op_abc) ? desc.b->element_type : a,
        desc.c.element_type, desc.compute_type});
 }
 

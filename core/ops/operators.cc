@@ -17,7 +17,7 @@ constexpr std::array<absl::string_view, kUnaryOperatorCount> kUnaryNames = {
 constexpr std::array<absl::string_view, kBinaryOperatorCount> kBinaryNames = {
     "ADD",     "MUL",           "MAX",       "MIN",  "DIV",
     "POW",     "EQUAL",         "NOT_EQUAL", "LESS", "LESS_EQUAL",
-    "GREATER", "GREATER_EQUAL", "WHERE"};
+    "GREATER", "GREATER_EQUAL", "WHERE",     "TAKE"};
 
 bool NeedsOrder(UnaryOperator op) {
   switch (op) {

@@ -64,13 +64,20 @@ enum class BinaryOperator : uint8_t {
   kLessEqual,
   kGreater,
   kGreaterEqual,
-  kWhere,  // of three: the first where the second is true, else the third
+  // Of three, the second of a type of its own, see ElementwiseDesc:
+  kWhere,  // the first where the second is true, else the third
+  kTake,   // the first at the index that the second is, else the third
 };
-inline constexpr int kBinaryOperatorCount = 13;
+inline constexpr int kBinaryOperatorCount = 14;
 
 /// Whether results are of bool.
 inline constexpr bool IsComparison(BinaryOperator op) {
   return op >= BinaryOperator::kEqual && op <= BinaryOperator::kGreaterEqual;
+}
+
+/// Whether it is of three operands, the second of a type of its own.
+inline constexpr bool IsTernary(BinaryOperator op) {
+  return op >= BinaryOperator::kWhere;
 }
 
 /// Whether `op` can combine all elements along a mode.

@@ -35,7 +35,7 @@ struct SizeBound {
 };
 
 size_t BytesBound(const PlanKey& key) {
-  size_t bytes = 6 * kMaxVarintBytes + key.device.size() + key.kernel.size();
+  size_t bytes = 8 * kMaxVarintBytes + key.device.size() + key.kernel.size();
   std::visit(
       [&]<typename Problem>(const Problem& problem) {
         Problem::VisitFields(problem, [&](const auto&... fields) {
@@ -53,12 +53,14 @@ struct Writer {
   void operator()(bool value) { to.Byte(value ? 1 : 0); }
   void operator()(int64_t value) { to.Varint(static_cast<uint64_t>(value)); }
   template <size_t n>
+  void operator()(const LoopMode<n>& mode) {
+    (*this)(mode.extent);
+    for (const int64_t stride : mode.strides) (*this)(stride);
+  }
+  template <size_t n>
   void operator()(const LoopModes<n>& modes) {
     to.Varint(modes.size());
-    for (const auto& mode : modes) {
-      (*this)(mode.extent);
-      for (const int64_t stride : mode.strides) (*this)(stride);
-    }
+    for (const auto& mode : modes) (*this)(mode);
   }
 
   ByteWriter& to;
@@ -80,12 +82,16 @@ struct Reader {
     value = static_cast<int64_t>(from.Varint(INT64_MAX));
   }
   template <size_t n>
+  void operator()(LoopMode<n>& mode) {
+    (*this)(mode.extent);
+    for (int64_t& stride : mode.strides) (*this)(stride);
+  }
+  template <size_t n>
   void operator()(LoopModes<n>& modes) {
     const uint64_t count = from.Varint(kMaxModes);
     for (uint64_t i = 0; i < count && from.ok(); ++i) {
       LoopMode<n> mode;
-      (*this)(mode.extent);
-      for (int64_t& stride : mode.strides) (*this)(stride);
+      (*this)(mode);
       modes.push_back(mode);
     }
   }
@@ -157,6 +163,9 @@ void WriteProblem(const AnyProblem& problem, ByteWriter& to) {
           if (index == kQrIndex) return QrFields::VisitFields(one, write);
         }
         Problem::VisitFields(one, write);
+        if constexpr (std::is_same_v<Problem, ElementwiseProblem>) {
+          if (one.is_take()) write(one.taken);
+        }
       },
       problem);
 }
@@ -166,6 +175,10 @@ AnyProblem ReadProblem(ByteReader& from) {
   Problem problem;
   Problem::VisitFields(problem,
                        [&](auto&... fields) { (Reader{from}(fields), ...); });
+  if constexpr (std::is_same_v<Problem, ElementwiseProblem>) {
+    // Stored plans of others stay good.
+    if (problem.is_take()) Reader{from}(problem.taken);
+  }
   return problem;
 }
 

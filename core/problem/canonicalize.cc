@@ -61,8 +61,9 @@ ElementwiseProblem Canonicalize(const ElementwiseDesc& desc) {
                    CanonicalUnary(c)};
   problem.has_b = desc.b.has_value();
   problem.op_abc = desc.op_abc;
-  if (desc.b && desc.op_abc != BinaryOperator::kWhere) {
-    problem.op_ab = desc.op_ab;
+  if (desc.b && !IsTernary(desc.op_abc)) problem.op_ab = desc.op_ab;
+  if (const int taken = desc.taken(); taken >= 0) {
+    problem.taken = {a.layout.extents[taken], {a.layout.strides[taken]}};
   }
   problem.compute_type = desc.compute_type;
   LoopModes<4> modes;

@@ -16,7 +16,7 @@ namespace tensord::core {
 ///
 /// Invariant  modes are Canonical() led by d. Without b its strides are 0, its
 ///            type is a's, its operator IDENTITY and op_ab ADD; so is op_ab
-///            where op_abc is WHERE.
+///            where op_abc is WHERE or TAKE.
 struct ElementwiseProblem {
   static constexpr size_t kA = 0, kB = 1, kC = 2, kD = 3;  // strides, types
 
@@ -27,6 +27,8 @@ struct ElementwiseProblem {
   BinaryOperator op_abc = BinaryOperator::kAdd;
   ComputeType compute_type = ComputeType::kFloat32;
   LoopModes<4> modes;
+  /// Of TAKE the mode of a that is taken from; of others nothing.
+  LoopMode<1> taken = {};
 
   bool operator==(const ElementwiseProblem&) const = default;
 
@@ -35,6 +37,9 @@ struct ElementwiseProblem {
     return ComputeElement(types[kA], types[kC], compute_type);
   }
 
+  bool is_take() const { return op_abc == BinaryOperator::kTake; }
+
+  /// All but `taken`: hashes do without, and encoded keys have it behind these.
   template <typename Self, typename Visit>
   static decltype(auto) VisitFields(Self& p, Visit&& visit) {
     return visit(p.types[0], p.types[1], p.types[2], p.types[3], p.unary[0],

@@ -29,13 +29,17 @@ std::optional<OperandDesc> Combine(const std::optional<InputRequest>& request,
 }
 
 /// Leaves out the modes along which `tensor` repeats: an operand that lacks a
-/// mode of d is broadcast along it.
+/// mode of d is broadcast along it. That numbered `taken` stays.
 void DropRepeats(const std::optional<core::TensorDesc>& tensor,
-                 OperandDesc& operand) {
+                 OperandDesc& operand, int taken = -1) {
   if (!tensor) return;
   const core::ModeVector& strides = tensor->layout.strides;
   for (int i = static_cast<int>(strides.size()) - 1; i >= 0; --i) {
     if (strides[i] != 0) continue;
+    if (i == taken) {
+      operand.layout.strides[i] = 0;
+      continue;
+    }
     operand.layout.extents.erase(operand.layout.extents.begin() + i);
     operand.layout.strides.erase(operand.layout.strides.begin() + i);
     operand.modes.erase(operand.modes.begin() + i);
@@ -67,7 +71,8 @@ absl::StatusOr<Inputs> TakeInputs(const OperationRequest& request,
 absl::StatusOr<OperandDesc> Output(const OutputRequest& request,
                                    const core::Margins& margins,
                                    const std::optional<core::TensorDesc>& there,
-                                   const Inputs& inputs, bool is_bool) {
+                                   const Inputs& inputs,
+                                   core::BinaryOperator op) {
   const auto& [a, b, c] = inputs;
   if (there) {
     return OperandDesc{there->element_type, there->layout, request.modes,
@@ -77,11 +82,11 @@ absl::StatusOr<OperandDesc> Output(const OutputRequest& request,
   OperandDesc d{.modes = request.modes};
   if (request.element_type) {
     d.element_type = *request.element_type;
-  } else if (is_bool) {
+  } else if (core::IsComparison(op)) {
     d.element_type = ElementType::kBool;
   } else if (c) {
     d.element_type = c->element_type;
-  } else if (a && b) {
+  } else if (a && b && !core::IsTernary(op)) {
     d.element_type = core::WidestOf(a->element_type, b->element_type);
   } else if (a || b) {
     d.element_type = (a ? a : b)->element_type;
@@ -211,8 +216,8 @@ absl::StatusOr<Operands> TakeOperands(const OperationRequest& request,
   const std::optional<core::TensorDesc>& there = tensors.results[0];
   TENSORD_ASSIGN_OR_RETURN(const core::Margins margins,
                            MarginsOf(request.padding, asked.modes.size()));
-  TENSORD_ASSIGN_OR_RETURN(taken.d, Output(asked, margins, there, taken.inputs,
-                                           core::IsComparison(request.op)));
+  TENSORD_ASSIGN_OR_RETURN(
+      taken.d, Output(asked, margins, there, taken.inputs, request.op));
   const int64_t offset = there ? there->offset : 0;
   taken.made.results = {{taken.d.element_type, taken.d.layout, offset}};
   if (request.padding) {
@@ -261,12 +266,17 @@ absl::StatusOr<OperationDesc> MakeElementwise(const OperationRequest& request,
     c = Like(taken.d, is_comparison && other ? other->element_type
                                              : taken.d.element_type);
   }
-  const bool is_where = request.op == core::BinaryOperator::kWhere;
-  if (!a) a = ScalarOf(b && !is_where ? b->element_type : c->element_type);
+  const bool is_ternary = core::IsTernary(request.op);
+  if (!a) a = ScalarOf(b && !is_ternary ? b->element_type : c->element_type);
   core::ElementwiseDesc desc{
       *a, b, *c, taken.d, request.op_ab, request.op, taken.compute_type};
   TENSORD_RETURN_IF_ERROR(core::Validate(desc));
-  DropRepeats(tensors.inputs[0], desc.a);
+  const int from = desc.taken();
+  if (from >= 0) {
+    TENSORD_RETURN_IF_ERROR(
+        core::ValidateScalar(request.beta, b->element_type, "beta"));
+  }
+  DropRepeats(tensors.inputs[0], desc.a, from);
   if (desc.b) DropRepeats(tensors.inputs[1], *desc.b);
   DropRepeats(tensors.inputs[2], desc.c);
   taken.made.desc = std::move(desc);

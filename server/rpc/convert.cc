@@ -22,8 +22,8 @@ static_assert(v1::ElementType_ARRAYSIZE == core::kElementTypeCount + 1);
 static_assert(v1::UNARY_OPERATOR_IMAG ==
               static_cast<int>(core::UnaryOperator::kImag) + 1);
 static_assert(v1::UnaryOperator_ARRAYSIZE == core::kUnaryOperatorCount + 1);
-static_assert(v1::BINARY_OPERATOR_WHERE ==
-              static_cast<int>(core::BinaryOperator::kWhere) + 1);
+static_assert(v1::BINARY_OPERATOR_TAKE ==
+              static_cast<int>(core::BinaryOperator::kTake) + 1);
 static_assert(v1::BinaryOperator_ARRAYSIZE == core::kBinaryOperatorCount + 1);
 static_assert(v1::COMPUTE_TYPE_INTEGER ==
               static_cast<int>(core::ComputeType::kInteger) + 1);
@@ -314,7 +314,7 @@ absl::StatusOr<OperationRequest> FromProto(
   if (!request.has_beta()) result.beta = core::kOne;
   if (request.has_gamma()) result.gamma = FromProto(request.gamma());
   TENSORD_ASSIGN_OR_RETURN(result.op, BinaryFrom(request.op_abc(), "op_abc"));
-  if (request.has_b() && result.op != core::BinaryOperator::kWhere) {
+  if (request.has_b() && !core::IsTernary(result.op)) {
     TENSORD_ASSIGN_OR_RETURN(result.op_ab,
                              BinaryFrom(request.op_ab(), "op_ab"));
   }

@@ -83,6 +83,21 @@ std::string TextOf(const core::Program& program,
   return factor.IsOne() ? text : absl::StrCat(TextOf(factor), "*", text);
 }
 
+/// `A[I[i],j]`, with its factor.
+std::string TakenText(const core::Program& program,
+                      const core::ProgramStep& step,
+                      const core::ElementwiseDesc& desc) {
+  const int taken = desc.taken();
+  std::vector<std::string> labels;
+  for (const core::Mode mode : desc.a.modes) {
+    labels.push_back(program.index_names[mode]);
+  }
+  labels[taken] = TextOf(program, step.b, *desc.b, core::kOne);
+  const std::string a = absl::StrCat(program.tensors[step.a.tensor].name, "[",
+                                     absl::StrJoin(labels, ","), "]");
+  return step.alpha.IsOne() ? a : absl::StrCat(TextOf(step.alpha), "*", a);
+}
+
 /// `max(x,y)` or `x < y`.
 std::string TextOf(core::BinaryOperator op, absl::string_view x,
                    absl::string_view y) {
@@ -208,6 +223,9 @@ std::string TextOf(const core::Program& program, const core::ProgramStep& step,
   if (op == core::BinaryOperator::kWhere) {
     return absl::StrCat(d, " = ", core::NotationOf(op), "(", b, ",", a, ",", c,
                         ")");
+  }
+  if (op == core::BinaryOperator::kTake) {
+    return absl::StrCat(d, " = ", TakenText(program, step, *elementwise));
   }
   const bool is_product = elementwise == nullptr ||
                           elementwise->op_ab == core::BinaryOperator::kMul;

@@ -123,6 +123,62 @@ TEST_F(RpcConformance, ComparisonsGiveBoolsAndWhereTakesThem) {
       FailsWith(grpc::INVALID_ARGUMENT, "OPERATOR_DOES_NOT_REDUCE"));
 }
 
+TEST_F(RpcConformance, TakeRefusesIndicesThatThereAreNot) {
+  v1::ElementwiseRequest request;
+  request.set_session(session_);
+  const std::string x = Filled({3, 2});  // 0 to 2, 3 to 5
+  *request.mutable_a() = Named(x, {1, 2});
+  v1::Operand& indices = *request.mutable_b();
+  indices.add_modes(3);
+  const auto set_indices = [&](std::vector<int32_t> values) {
+    indices.mutable_inline_()->set_element_type(v1::ELEMENT_TYPE_INT32);
+    v1::Layout& layout = *indices.mutable_inline_()->mutable_layout();
+    layout.clear_extents();
+    layout.add_extents(std::ssize(values));
+    indices.mutable_inline_()->set_data(values.data(),
+                                        values.size() * sizeof(int32_t));
+  };
+  set_indices({2, 0, -1, -3});
+  *request.mutable_d() = New({3, 2});
+  request.set_op_abc(v1::BINARY_OPERATOR_TAKE);
+  request.mutable_gamma()->set_real(0);
+  v1::ElementwiseResponse response;
+  const auto elementwise = [&] {
+    return Unary(&v1::ComputeService::Stub::Elementwise, *compute_, request,
+                 &response);
+  };
+  ASSERT_THAT(elementwise(), IsOk());
+  EXPECT_EQ(Values(response.result().tensor().name()),
+            (std::vector<float>{2, 0, 2, 0, 5, 3, 5, 3}));
+  for (const int32_t index : {3, -4, INT32_MAX, INT32_MIN}) {
+    set_indices({2, index, 0});
+    const Outcome refused = elementwise();
+    EXPECT_THAT(refused,
+                FailsWith(grpc::INVALID_ARGUMENT, "INDEX_OUT_OF_RANGE"));
+    EXPECT_THAT(refused.status.error_message(),
+                HasSubstr(absl::StrCat("b has index ", index,
+                                       ", but the mode of a that is taken "
+                                       "from has extent 3, wanted -3 to 2")));
+  }
+  // With a c it is taken instead.
+  *request.mutable_c() = Named(Filled({2}), {2});
+  request.mutable_gamma()->set_real(-10);
+  ASSERT_THAT(elementwise(), IsOk());
+  EXPECT_EQ(Values(response.result().tensor().name()),
+            (std::vector<float>{2, 0, 0, 5, -10, 3}));
+  // And of a d that is there nothing may be taken.
+  request.mutable_d()->Clear();
+  request.mutable_d()->set_tensor(x);
+  request.mutable_d()->add_modes(3);
+  request.mutable_d()->add_modes(2);
+  set_indices({2, 1, 0});
+  EXPECT_THAT(elementwise(),
+              FailsWith(grpc::INVALID_ARGUMENT, "OUTPUT_OVERLAPS_INPUT"));
+  request.clear_a();
+  EXPECT_THAT(elementwise(),
+              FailsWith(grpc::INVALID_ARGUMENT, "INPUT_MISSING"));
+}
+
 TEST_F(RpcConformance, OperationsRefuseWhatDoesNotFitTogether) {
   const std::string a = Filled({2, 3});
   const std::string b = Filled({3, 4});

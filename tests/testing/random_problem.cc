@@ -35,6 +35,9 @@ struct RandomLabel {
 };
 using Labels = std::vector<RandomLabel>;
 
+/// Of what TAKE takes from.
+constexpr Mode kTakenMode = 'z';
+
 /// `count` labels whose extents multiply to at most `budget`.
 Labels RandomLabels(std::mt19937& rng, int count, int64_t budget) {
   constexpr std::array<int64_t, 16> kExtents = {1, 2, 2, 3,  3,  4,  5,  6,
@@ -150,6 +153,24 @@ void MakeTame(std::mt19937& rng, Case<core::ElementwiseDesc>& random) {
   if (desc.b && desc.op_abc == BinaryOperator::kPow) {
     random.unbounded = "powers of what has an error are beyond float32";
   }
+}
+
+/// Indices of any integer type, and a further mode of a that they are of.
+void MakeTaken(std::mt19937& rng, const Labels& labels,
+               core::ElementwiseDesc& desc) {
+  constexpr std::array kIndexTypes = {ElementType::kInt8, ElementType::kInt16,
+                                      ElementType::kInt32, ElementType::kInt64,
+                                      ElementType::kUint8};
+  desc.b = RandomOperand(rng, PickFrom(rng, kIndexTypes),
+                         Variant(rng, labels, Chance(rng, 60)));
+  if (Chance(rng, 20)) desc.b->unary = UnaryOperator::kNeg;
+  Labels of_a = Variant(rng, labels, Chance(rng, 40));
+  of_a.insert(of_a.begin() + Pick(rng, static_cast<int>(of_a.size()) + 1),
+              {kTakenMode, Chance(rng, 5) ? 0 : 1 + Pick(rng, 25)});
+  const UnaryOperator unary = desc.a.unary;
+  desc.a = RandomOperand(rng, desc.a.element_type, of_a);
+  desc.a.unary = unary;
+  MaybeOverlap(rng, desc.a);
 }
 
 Scalar RandomFactor(std::mt19937& rng, ElementType type) {
@@ -277,7 +298,8 @@ Case<core::ElementwiseDesc> RandomElementwise(std::mt19937& rng) {
   const bool has_b = Chance(rng, 70);
   do {
     desc.op_abc = RandomBinary(rng, types.c, core::kBinaryOperatorCount);
-  } while (desc.op_abc == BinaryOperator::kWhere && !has_b);
+  } while (core::IsTernary(desc.op_abc) && !has_b);
+  const bool is_take = desc.op_abc == BinaryOperator::kTake;
   const bool is_where = desc.op_abc == BinaryOperator::kWhere;
   desc.d = RandomOperand(
       rng, core::IsComparison(desc.op_abc) ? ElementType::kBool : types.c,
@@ -293,16 +315,28 @@ Case<core::ElementwiseDesc> RandomElementwise(std::mt19937& rng) {
   desc.a = input(types.a);
   if (has_b) desc.b = input(is_where ? ElementType::kBool : types.b);
   desc.c = input(types.c);
+  if (is_take) MakeTaken(rng, labels, desc);
   random.data_a = DataFor(desc.a.unary);
   random.data_b = desc.b ? DataFor(desc.b->unary) : DataKind::kUniform;
   random.data_c = DataFor(desc.c.unary);
   random.alpha = RandomFactor(rng, types.c);
   random.beta = RandomFactor(rng, is_where ? ElementType::kBool : types.c);
   random.gamma = RandomFactor(rng, types.c);
+  if (is_take) {
+    random.data_b = DataKind::kSmallIntegers;
+    random.beta = PickFrom(
+        rng, std::array<Scalar, 4>{core::kOne, core::kOne, {-1, 0}, {0, 0}});
+    // Of others than those there are, a c has to be taken.
+    if (desc.a.layout.extents[desc.taken()] < 10 ||
+        desc.b->element_type == ElementType::kUint8) {
+      random.gamma = core::kOne;
+    }
+  }
   const auto is_steep = [](BinaryOperator op) {
     return op == BinaryOperator::kDiv || op == BinaryOperator::kPow;
   };
-  if (is_steep(desc.op_abc) || (has_b && !is_where && is_steep(desc.op_ab))) {
+  if (is_steep(desc.op_abc) ||
+      (has_b && !core::IsTernary(desc.op_abc) && is_steep(desc.op_ab))) {
     MakeTame(rng, random);
   } else if (core::IsComparison(desc.op_abc) && Chance(rng, 50)) {
     random.data_a = random.data_b = random.data_c = DataKind::kSmallIntegers;
@@ -315,7 +349,7 @@ Case<core::ElementwiseDesc> RandomElementwise(std::mt19937& rng) {
   if (Chance(rng, 60)) {
     if (is_d(desc.c)) {
       random.alias = Alias::kDIsC;
-    } else if (is_d(desc.a)) {
+    } else if (!is_take && is_d(desc.a)) {
       random.alias = Alias::kDIsA;
     } else if (desc.b && is_d(*desc.b)) {
       random.alias = Alias::kDIsB;

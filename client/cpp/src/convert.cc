@@ -12,8 +12,8 @@ static_assert(static_cast<int>(Order::kLastModeFastest) ==
               v1::ORDER_LAST_MODE_FASTEST);
 static_assert(static_cast<int>(UnaryOperator::kImag) ==
               v1::UNARY_OPERATOR_IMAG);
-static_assert(static_cast<int>(BinaryOperator::kWhere) ==
-              v1::BINARY_OPERATOR_WHERE);
+static_assert(static_cast<int>(BinaryOperator::kTake) ==
+              v1::BINARY_OPERATOR_TAKE);
 static_assert(static_cast<int>(ComputeType::kInteger) ==
               v1::COMPUTE_TYPE_INTEGER);
 static_assert(static_cast<int>(TensorState::kInvalid) ==

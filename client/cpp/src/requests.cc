@@ -49,6 +49,14 @@ absl::StatusOr<v1::ElementwiseRequest> MakeRequest(
   v1::ElementwiseRequest request;
   SetExecution(connection, d, options.execution, request);
   TENSORD_CLIENT_ASSIGN_OR_RETURN(*request.mutable_a(), ToProto(operands.a));
+  if (operands.op_abc == BinaryOperator::kTake && operands.b == nullptr) {
+    TENSORD_CLIENT_ASSIGN_OR_RETURN(*request.mutable_b(), ToProto(operands.c));
+    *request.mutable_alpha() = ToProto(options.alpha);
+    *request.mutable_beta() = ToProto(options.gamma);
+    *request.mutable_gamma() = ToProto(Scalar(0));
+    request.set_op_abc(v1::BINARY_OPERATOR_TAKE);
+    return request;
+  }
   TENSORD_CLIENT_ASSIGN_OR_RETURN(*request.mutable_c(), ToProto(operands.c));
   *request.mutable_alpha() = ToProto(options.alpha);
   *request.mutable_gamma() = ToProto(options.gamma);

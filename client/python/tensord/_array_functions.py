@@ -10,6 +10,7 @@ import numpy as np
 
 from tensord import (
     _array_creation,
+    _array_indices,
     _array_layout,
     _array_linalg,
     _array_numbers,
@@ -154,6 +155,7 @@ def _can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
 
 _ALL: dict[Any, Callable[..., Any]] = {
     **_of_module("", _array_creation),
+    **_of_module("", _array_indices),
     **_of_module("", _array_layout),
     **_of_module("", _array_numbers),
     **_of_module("", _array_products),

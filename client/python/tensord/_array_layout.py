@@ -217,44 +217,6 @@ def split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     return [x[_at(axis, slice(begin, end))] for begin, end in bounds]
 
 
-def take(x: Any, indices: Any, /, axis: int | None = None) -> Any:
-    """Returns the part of a tensor that has indices along a mode.
-
-    Args:
-        x: The tensor.
-        indices: An int, for a view; or a sequence of ints, or an array of one mode, for
-            a copy that is put together of slices.
-        axis: The mode; None numbers all elements.
-    """
-    x = tensor_of(x)
-    if axis is None:
-        x, axis = x.reshape(-1), 0
-    axis = axis_of("axis", axis, x.ndim)
-    refuse_tensors("indices", indices)
-    wanted = np.asarray(indices)
-    if wanted.size and wanted.dtype.kind not in "iu" or wanted.ndim > 1:
-        raise TypeError(f"indices is {indices!r}, wanted an int or a sequence of ints")
-    if wanted.ndim == 0:
-        return x[_at(axis, int(wanted))]
-    extent = x.shape[axis]
-    beyond = [i for i in wanted.tolist() if not -extent <= i < extent]
-    if beyond:
-        raise IndexError(f"index {beyond[0]} is out of range, mode {axis} has {extent}")
-    parts = [x[_at(axis, each)] for each in _slices((wanted % max(extent, 1)).tolist())]
-    return concat(parts, axis=axis) if parts else x[_at(axis, slice(0))]
-
-
-def _slices(indices: list[int]) -> list[slice]:
-    """Slices that have indices, as few as there are runs."""
-    parts: list[slice] = []
-    for index in indices:
-        if parts and parts[-1].stop == index:
-            parts[-1] = slice(parts[-1].start, index + 1)
-        else:
-            parts.append(slice(index, index + 1))
-    return parts
-
-
 def pad(
     x: Any, pad_width: Any, mode: str = "constant", *, constant_values: Any = 0
 ) -> Any:
@@ -358,7 +320,6 @@ __all__ = [
     "squeeze",
     "stack",
     "swapaxes",
-    "take",
     "trace",
     "transpose",
     "tril",

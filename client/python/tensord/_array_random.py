@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tensord import _dtypes as dtypes
-from tensord._array_layout import take
+from tensord._array_indices import take
 from tensord._array_session import CURRENT, placed
 from tensord._conversions import refuse_tensors
 from tensord._stages import IntOrInts

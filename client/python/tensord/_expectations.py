@@ -19,6 +19,7 @@ from tensord._subscripts import Modes, mode_labels
 from tensord._tensor_handle import TensorHandle
 from tensord.v1 import compute_pb2
 
+_OF_THREE = (BINARY_OPERATORS["where"], BINARY_OPERATORS["take"])
 _PACKAGE = str(Path(__file__).parent)
 _PASSING_ON = f"{os.sep}autoray{os.sep}"
 
@@ -45,6 +46,8 @@ def expected_result(
             return None
         extents.update(zip(labels, tensor.shape))
         dtype_of[name] = tensor.dtype
+    if fields.get("op_abc") in _OF_THREE:  # What b is, the result never is.
+        dtype_of.pop("b", None)
     dtype = options.get("dtype") or _dtype_by_operator(fields) or dtype_of.get("c")
     if dtype is None and len(set(dtype_of.values())) == 1:
         dtype = next(iter(dtype_of.values()))

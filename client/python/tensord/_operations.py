@@ -256,6 +256,7 @@ class Operations(abc.ABC, Generic[Outcome]):
 
         >>> session.elementwise(a, "ij", c, "ji", "ij", op="max")
         >>> session.elementwise(a, "ij", c, "ij", "ij", b=scale, modes_b="j", op_ab="mul")
+        >>> session.elementwise(a, "zj", indices, "i", "ij", op="take")
 
         Args:
             a, b, c: Inputs; a mode of the result that one lacks is broadcast.
@@ -263,8 +264,10 @@ class Operations(abc.ABC, Generic[Outcome]):
             modes_d: Modes of the result; by default those of `a`, or else of `c`.
             op: Binary operator that takes `c`: "add", "mul", "max", "min", "div", "pow"; a
                 comparison, "equal", "not_equal", "less", "less_equal", "greater" or
-                "greater_equal", with results of bool; or "where": `a` where `b`, of bools,
-                is true, and `c` elsewhere.
+                "greater_equal", with results of bool; "where": `a` where `b`, of bools,
+                is true, and `c` elsewhere; or "take": `a` at the indices in `c`, of the
+                one mode that `a` has and the result lacks. With `b` those are in `b`, and
+                `c` is taken where one is out of range, which is an error else.
             op_ab: Binary operator between `a` and `b`: one of the first six.
             alpha, beta, gamma: Factors of `a`, `b` and `c`.
             op_a, op_b, op_c: Unary operators, e.g. "sqrt".
@@ -272,10 +275,14 @@ class Operations(abc.ABC, Generic[Outcome]):
         """
         if modes_d is None:
             modes_d = _required_modes("c", modes_c) if modes_a is None else modes_a
+        fields = {"op_abc": operators.binary_operator(op, "op")}
+        has_b = b is not None or modes_b is not None
+        if op == "take" and not has_b:
+            has_b, b, modes_b, op_b, beta = True, c, modes_c, op_c, gamma
+            c, modes_c, op_c, gamma = None, None, None, 0
         inputs = {"a": Input(a, modes_a, op_a), "c": Input(c, modes_c, op_c)}
         factors = {"alpha": alpha, "gamma": gamma}
-        fields = {"op_abc": operators.binary_operator(op, "op")}
-        if b is not None or modes_b is not None:
+        if has_b:
             inputs["b"] = Input(b, modes_b, op_b)
             factors["beta"] = beta
             fields["op_ab"] = operators.binary_operator(op_ab, "op_ab")

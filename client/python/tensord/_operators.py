@@ -14,7 +14,7 @@ UNARY_OPERATORS: dict[str, compute_pb2.UnaryOperator] = enum_values(
 BINARY_OPERATORS: dict[str, compute_pb2.BinaryOperator] = enum_values(
     compute_pb2.BinaryOperator, "BINARY_OPERATOR_"
 )
-"""Operators that `op=` and `op_ab=` take: "add", "div", "less", "where", ..."""
+"""Operators that `op=` and `op_ab=` take: "add", "div", "less", "where", "take", ..."""
 
 SELECTIONS: dict[str, compute_pb2.Selection] = enum_values(
     compute_pb2.Selection, "SELECTION_"

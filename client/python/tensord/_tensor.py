@@ -7,7 +7,7 @@ import importlib
 import time
 import uuid
 from collections.abc import Generator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -33,10 +33,14 @@ from tensord._blocking_link import BlockingHandle, BlockingLink
 from tensord._array_session import DOWNLOADS
 from tensord._conversions import apart_from, converted, refuse_lists
 from tensord._indexing import takes_everything
+from tensord._taking import indexed
 from tensord._tensor_handle import Factor, TensorLike, TensorSession, state_of
 from tensord.errors import Aborted, FailedPrecondition, InvalidArgument
 from tensord.transforms import Stage, stage_message
 from tensord.v1 import compute_pb2, tensor_pb2, view_pb2
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 class RemoteTensor(Arithmetic, ArrayFunctions, BlockingHandle):
@@ -216,6 +220,19 @@ class RemoteTensor(Arithmetic, ArrayFunctions, BlockingHandle):
         method = self.link.connection.tensor.UnshareTensor
         return tuple(self.link.call(method, request, timeout).tenants)
 
+    def __getitem__(self, key: Any) -> Self:
+        """Makes a view of a part, as `Views.__getitem__` says, or takes elements.
+
+        One item of `key` may be ints, as an array, a sequence or a tensor: of these the
+        elements are copied, `t[:, indices]`, and their modes stand where it stands.
+
+        Raises:
+            InvalidIndex, InvalidArgument: As `Views.__getitem__` says. Of indices in a
+                tensor the server says it, when the result is used.
+        """
+        result: Self | None = indexed(self, key)
+        return super().__getitem__(key) if result is None else result
+
     def view(
         self,
         stages: Sequence[Stage] = (),
@@ -255,7 +272,7 @@ class RemoteTensor(Arithmetic, ArrayFunctions, BlockingHandle):
             FailedPrecondition: The tensor has no contents in the rest, or `value` has
                 none (`TENSOR_NOT_READY`).
         """
-        part = self if takes_everything(key, self.ndim) else self[key]
+        part = self if takes_everything(key, self.ndim) else super().__getitem__(key)
         refuse_lists(value)
         if not isinstance(value, RemoteTensor):
             value = assigned_array(value, self.dtype)

@@ -10,6 +10,7 @@
 #include "core/backend/cpu/direct/contraction_direct.h"
 #include "core/backend/cpu/elementwise_fused.h"
 #include "core/backend/cpu/elementwise_reference.h"
+#include "core/backend/cpu/elementwise_take.h"
 #include "core/backend/cpu/factorization/decomposition_lapack.h"
 #include "core/backend/cpu/factorization/qr_lapack.h"
 #include "core/backend/cpu/factorization/reference.h"
@@ -52,6 +53,7 @@ class CpuBackend final : public Backend {
     kernels_.permutation.push_back(CreateBlockedPermutation(threads_));
     kernels_.permutation.push_back(CreateReferencePermutation());
     kernels_.elementwise.push_back(CreateFusedElementwise(threads_));
+    kernels_.elementwise.push_back(CreateTakeElementwise(threads_));
     kernels_.elementwise.push_back(CreateReferenceElementwise());
     kernels_.reduction.push_back(CreatePairwiseReduction(threads_));
     kernels_.reduction.push_back(CreateReferenceReduction());

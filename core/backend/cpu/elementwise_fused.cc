@@ -2,7 +2,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/backend/cpu/block/tile_operand.h"
+#include "core/base/status.h"
 #include "core/problem/heap_bytes.h"
+#include "core/problem/refused_index.h"
 
 namespace tensord::core {
 namespace {
@@ -155,7 +157,9 @@ class FusedElementwiseSolution final : public ElementwiseSolution {
 std::unique_ptr<const ElementwiseKernel> CreateFusedElementwise(
     ThreadPool& threads) {
   return std::make_unique<SimpleElementwise>(
-      "cpu.elementwise.fused", [&](const Problem& problem) {
+      "cpu.elementwise.fused",
+      [&](const Problem& problem) -> ElementwiseKernel::Solved {
+        TENSORD_RETURN_IF_ERROR(CheckTakesNothing(problem));
         return std::make_unique<FusedElementwiseSolution>(problem, threads);
       });
 }

@@ -1,9 +1,14 @@
 #include "core/backend/cpu/elementwise_reference.h"
 
+#include <algorithm>
+#include <optional>
+#include <utility>
+
 #include "absl/strings/string_view.h"
 #include "core/backend/cpu/block/element_math.h"
 #include "core/backend/cpu/block/tile_space.h"
 #include "core/backend/reference_solution.h"
+#include "core/problem/refused_index.h"
 
 namespace tensord::core {
 namespace {
@@ -37,15 +42,53 @@ struct Term {
   }
 };
 
+/// d = x, an element.
+template <typename T>
+void Store(const Problem& problem, const ElementwiseOperands& operands,
+           int64_t offset, T x) {
+  VisitElementType(problem.types[Problem::kD], [&](auto zero) {
+    using Stored = decltype(zero);
+    if constexpr (kConverts<Stored, T>) {
+      static_cast<Stored*>(operands.d)[offset] = ConvertElement<Stored>(x);
+    }
+  });
+}
+
+template <typename T>
+Term<T> TermOf(const Problem& problem, size_t operand, const void* data,
+               Scalar factor) {
+  return {data, problem.types[operand], problem.unary[operand], factor,
+          problem.compute_type};
+}
+
+template <typename T>
+absl::Status Take(const Problem& problem, const ElementwiseOperands& operands) {
+  const auto a = TermOf<T>(problem, Problem::kA, operands.a, operands.alpha);
+  const auto c = TermOf<T>(problem, Problem::kC, operands.c, operands.gamma);
+  auto b = TermOf<int64_t>(problem, Problem::kB, operands.b, operands.beta);
+  b.compute = ComputeType::kInteger;
+  std::optional<std::pair<int64_t, int64_t>> refused;
+  ForEachElement(problem.modes, [&](const auto& at) {
+    const int64_t given = b.At(at[Problem::kB]);
+    int64_t index = given;
+    const bool is_there = FindIndex(problem.taken, index);
+    const int64_t from = at[Problem::kA] + index * problem.taken.strides[0];
+    Store(problem, operands, at[Problem::kD],
+          is_there ? a.At(from) : c.At(at[Problem::kC]));
+    if (is_there || !operands.gamma.IsZero()) return;
+    const auto [lowest, highest] = refused.value_or(std::pair(given, given));
+    refused = {std::min(lowest, given), std::max(highest, given)};
+  });
+  if (!refused) return absl::OkStatus();
+  return IndexOutOfRange(problem.taken, refused->first, refused->second);
+}
+
 template <typename T>
 void Combine(const Problem& problem, const ElementwiseOperands& operands) {
   const auto compute = problem.compute_type;
-  const Term<T> a{operands.a, problem.types[Problem::kA],
-                  problem.unary[Problem::kA], operands.alpha, compute};
-  const Term<T> b{operands.b, problem.types[Problem::kB],
-                  problem.unary[Problem::kB], operands.beta, compute};
-  const Term<T> c{operands.c, problem.types[Problem::kC],
-                  problem.unary[Problem::kC], operands.gamma, compute};
+  const auto a = TermOf<T>(problem, Problem::kA, operands.a, operands.alpha);
+  const auto b = TermOf<T>(problem, Problem::kB, operands.b, operands.beta);
+  const auto c = TermOf<T>(problem, Problem::kC, operands.c, operands.gamma);
   ForEachElement(problem.modes, [&](const auto& at) {
     T x = a.At(at[Problem::kA]);
     const T y = problem.has_b ? b.At(at[Problem::kB]) : T(0);
@@ -58,13 +101,7 @@ void Combine(const Problem& problem, const ElementwiseOperands& operands) {
       }
       x = RoundTo(compute, ApplyBinary(problem.op_abc, x, z));
     }
-    VisitElementType(problem.types[Problem::kD], [&](auto zero) {
-      using Stored = decltype(zero);
-      if constexpr (kConverts<Stored, T>) {
-        static_cast<Stored*>(operands.d)[at[Problem::kD]] =
-            ConvertElement<Stored>(x);
-      }
-    });
+    Store(problem, operands, at[Problem::kD], x);
   });
 }
 
@@ -78,10 +115,12 @@ std::unique_ptr<const ElementwiseKernel> CreateReferenceElementwise() {
                 static_cast<double>(ElementCount(problem.modes)),
             problem,
             [](const Problem& p, const ElementwiseOperands& operands, Stream&) {
-              VisitComputeElement(p.compute_element(), [&](auto zero) {
-                Combine<decltype(zero)>(p, operands);
+              return VisitComputeElement(p.compute_element(), [&](auto zero) {
+                using T = decltype(zero);
+                if (p.is_take()) return Take<T>(p, operands);
+                Combine<T>(p, operands);
+                return absl::OkStatus();
               });
-              return absl::OkStatus();
             });
       });
 }

@@ -202,6 +202,7 @@ void AddKernels(const cuda::GpuModel& model, CudaDevice& device,
   lists.permutation.push_back(cuda::CreateReferencePermutation(model));
   lists.elementwise.push_back(cuda::CreateFusedElementwise(model));
   lists.elementwise.push_back(cuda::CreateTiledElementwise(model));
+  lists.elementwise.push_back(cuda::CreateTakeElementwise(model));
   lists.elementwise.push_back(cuda::CreateReferenceElementwise(model));
   lists.reduction.push_back(cuda::CreateTreeReduction(model));
   lists.reduction.push_back(cuda::CreateReferenceReduction(model));

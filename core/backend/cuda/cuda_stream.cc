@@ -113,6 +113,17 @@ absl::Status CudaStream::Synchronize() {
   return device_.Check(cudaStreamSynchronize(stream_), "work on a stream");
 }
 
+absl::Status CudaStream::Await(void* to, const void* from, int64_t bytes) {
+  TENSORD_ASSIGN_OR_RETURN(const std::shared_ptr<Event> event, Record());
+  if (event != nullptr) {
+    Interruption* const own = CurrentWork::interruption();
+    if (own != nullptr) own->Outlast(event);
+    TENSORD_RETURN_IF_ERROR(event->Wait());
+  }
+  TENSORD_RETURN_IF_ERROR(CopyToHost(to, from, bytes));
+  return Synchronize();
+}
+
 absl::StatusOr<Stream*> CudaStream::Branch(int number) {
   while (std::ssize(branches_) <= number) {
     TENSORD_ASSIGN_OR_RETURN(std::unique_ptr<Stream> branch, Create(device_));

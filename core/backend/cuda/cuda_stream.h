@@ -26,6 +26,11 @@ class CudaStream final : public Stream {
   absl::StatusOr<std::unique_ptr<Event>> Record() override;
   absl::StatusOr<std::unique_ptr<TimedPoint>> RecordTime() override;
   absl::Status Synchronize() override;
+  /// Copies to the host what has been written when all that is queued is done,
+  /// even if the work is stopped meanwhile. Others launch theirs until then.
+  ///
+  /// Errors  as Synchronize().
+  absl::Status Await(void* to, const void* from, int64_t bytes);
   absl::StatusOr<Stream*> Branch(int number) override;
   absl::Status WaitFor(const Event* event) override;
   absl::StatusOr<bool> BeginRecording() override;

@@ -21,6 +21,7 @@ set(TENSORD_CUDA_HOST_SOURCES
   elementwise/elementwise_formula.cc
   elementwise/elementwise_fused.cc
   elementwise/elementwise_reference.cc
+  elementwise/elementwise_take.cc
   elementwise/elementwise_tiled.cc
   gemm/cublaslt.cc
   gemm/gemm_call.cc
@@ -67,6 +68,7 @@ set(TENSORD_CUDA_KERNEL_SOURCES
   kernel/direct/contraction_direct_integer.cu
   kernel/elementwise_mixed.cu
   kernel/elementwise_reference.cu
+  kernel/elementwise_take.cu
   kernel/elementwise_tiled.cu
   kernel/gather/gather.cu
   kernel/groups/elementwise_groups_complex.cu

@@ -86,7 +86,10 @@ struct BoundCall {
   /// Its inputs have this type, but for a condition, which is of bool.
   ElementType argument_type = ElementType::kFloat32;
   ElementType result_type = ElementType::kFloat32;
-  /// With indices of the call alone. An argument that is a number is a sum of
+  /// Of TAKE, what is an index of the first argument alone, unless that is of
+  /// extent 1.
+  Mode taken = -1;
+  /// With indices of the call, and `taken`. An argument that is a number is a sum of
   /// terms without factors.
   std::vector<BoundSum> arguments;
   Modes indices;

@@ -8,10 +8,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
+#include "core/notation/characters.h"
 #include "core/notation/functions.h"
 #include "core/notation/program/bind.h"
 #include "core/notation/program/number_value.h"
 #include "core/notation/text_error.h"
+#include "core/notation/to_text.h"
 #include "core/ops/type_tables.h"
 
 namespace tensord::core {
@@ -88,6 +90,7 @@ absl::Status Bindings::AddCall(const Factor& factor, Scope& scope,
                                BoundTerm& term) {
   const Call& call = *factor.call();
   auto bound = std::make_unique<BoundCall>();
+  if (!call.taken.empty()) bound->taken = IndexOf({call.taken, {}}, scope);
   std::vector<std::optional<Scalar>> numbers;  // (argument)
   for (const Sum& argument : call.arguments) {
     Scope inner;
@@ -98,10 +101,12 @@ absl::Status Bindings::AddCall(const Factor& factor, Scope& scope,
                              BindSum(argument, inner));
     numbers.push_back(NumberOf(bound->arguments.back()));
   }
-  // A condition has a type of its own.
+  // A condition has a type of its own, and so have indices.
+  const bool takes = Is(call.function, BinaryOperator::kTake);
   const size_t first = Is(call.function, BinaryOperator::kWhere) ? 1 : 0;
+  const size_t last = takes ? 1 : numbers.size();
   std::optional<ElementType> type;
-  for (size_t i = first; i < numbers.size(); ++i) {
+  for (size_t i = first; i < last; ++i) {
     if (numbers[i]) continue;
     const ElementType mine = bound->arguments[i].element_type;
     type = type ? PromotedType(*type, mine) : mine;
@@ -109,7 +114,7 @@ absl::Status Bindings::AddCall(const Factor& factor, Scope& scope,
   const bool are_numbers = std::ranges::all_of(
       numbers, [](const auto& number) { return number.has_value(); });
   if (!type) type = ElementType::kFloat64;
-  for (size_t i = first; i < numbers.size(); ++i) {
+  for (size_t i = first; i < last; ++i) {
     if (!numbers[i]) continue;
     type = WithNumber(*type, *numbers[i]);
     // Integers have no powers below 1, and 2^-1 is a number, too.
@@ -128,6 +133,14 @@ absl::Status Bindings::AddCall(const Factor& factor, Scope& scope,
     for (const auto& number : numbers) values.push_back(*number);
     return Scale(ValueOf(bound->function, values), factor, term);
   }
+  if (takes) {
+    const ElementType indices = bound->arguments[1].element_type;
+    if (!IsIndex(indices)) {
+      return ErrorAt(factor.position, "INDEX_NOT_INTEGER",
+                     Quoted(ToText(factor)), " takes at elements of ",
+                     NameOf(indices), ", wanted an integer type");
+    }
+  }
   std::vector<Mode> indices;
   for (const std::string& label : call.labels) {
     indices.push_back(IndexOf({label, factor.position}, scope));
@@ -138,8 +151,11 @@ absl::Status Bindings::AddCall(const Factor& factor, Scope& scope,
   added.is_conjugated = factor.is_conjugated && IsComplex(bound->result_type);
   added.is_divisor = factor.is_divisor;
   if (added.is_divisor) added.element_type = ReciprocalType(added.element_type);
-  added.text = absl::StrCat(
-      IsInfix(call.function) ? "" : NotationOf(call.function), "(...)");
+  added.text =
+      takes ? ToText(factor)
+            : absl::StrCat(
+                  IsInfix(call.function) ? "" : NotationOf(call.function),
+                  "(...)");
   added.call = std::move(bound);
   return absl::OkStatus();
 }

@@ -116,7 +116,9 @@ bool Emitter::IsInPlace(const IndexedTensor& d, const BoundSum& sum) {
       return true;
     }
     const IndexedTensor& input = term.factors[0].tensor;
-    return input.tensor != d.tensor || IsSamePart(input, d);
+    if (input.tensor != d.tensor) return true;
+    return IsSamePart(input, d) &&
+           !(call->taken >= 0 && &argument == call->arguments.data());
   });
 }
 
@@ -250,6 +252,14 @@ absl::Status Emitter::Compute(const IndexedTensor& d, const BoundCall& call) {
       TENSORD_ASSIGN_OR_RETURN(const ScaledTensor x, input(0, true));
       return steps_.Apply(d, BinaryOperator::kMul, {x, x});
     }
+  }
+  if (op == BinaryOperator::kTake) {
+    TENSORD_ASSIGN_OR_RETURN(const ScaledTensor a, input(0, true));
+    TENSORD_ASSIGN_OR_RETURN(
+        const ScaledTensor indices,
+        InputOf(call.arguments[1], call.arguments[1].element_type, order,
+                false));
+    return steps_.Take(d, a, call.taken, indices.tensor);
   }
   std::vector<ScaledTensor> inputs;
   for (size_t i = 0; i < call.arguments.size(); ++i) {

@@ -281,6 +281,29 @@ absl::Status StepBuilder::Apply(const IndexedTensor& d,
   return AddStep(std::move(step));
 }
 
+absl::Status StepBuilder::Take(const IndexedTensor& d, const ScaledTensor& a,
+                               Mode taken, const IndexedTensor& indices) {
+  ElementwiseDesc desc;
+  desc.a = DescOf(a.tensor);
+  if (!Has(desc.a.modes, taken)) {
+    desc.a.modes.push_back(taken);
+    desc.a.layout.extents.push_back(1);
+    desc.a.layout.strides.push_back(1);
+  }
+  desc.b = DescOf(indices);
+  desc.c = desc.d = DescOf(d);
+  desc.op_abc = BinaryOperator::kTake;
+  desc.compute_type = DefaultComputeType(TypeOf(d));
+  ProgramStep step;
+  step.desc = std::move(desc);
+  step.a = OperandOf(a.tensor);
+  step.b = OperandOf(indices);
+  step.c = step.d = OperandOf(d);
+  step.alpha = a.factor;
+  step.beta = kOne;
+  return AddStep(std::move(step));
+}
+
 OperandDesc StepBuilder::DescOf(const IndexedTensor& tensor,
                                 absl::Span<const Mode> modes) const {
   OperandDesc desc = DescOf(tensor);

@@ -69,6 +69,10 @@ class StepBuilder {
   absl::Status Apply(const IndexedTensor& d, const ElementFunction& function,
                      absl::Span<const ScaledTensor> inputs);
 
+  /// d = the elements of `a` whose index `taken` is that in `indices`.
+  absl::Status Take(const IndexedTensor& d, const ScaledTensor& a, Mode taken,
+                    const IndexedTensor& indices);
+
   /// d = beta * d + the sum of one to three `terms`, two when beta is not 0.
   /// Modes of d that a term lacks repeat it.
   absl::Status Add(const IndexedTensor& d, absl::Span<const ScaledTensor> terms,

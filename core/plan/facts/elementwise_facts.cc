@@ -4,6 +4,21 @@
 #include "core/plan/facts/problem_facts.h"
 
 namespace tensord::core {
+namespace {
+
+/// Elements of a that TAKE reads, the same one each time that it is at another
+/// index.
+int64_t TakenCount(const ElementwiseProblem& p) {
+  int64_t count = 1;
+  for (const auto& mode : p.modes) {
+    const bool is_read_along = mode.strides[ElementwiseProblem::kA] != 0 ||
+                               mode.strides[ElementwiseProblem::kB] != 0;
+    if (is_read_along || mode.extent == 0) count *= mode.extent;
+  }
+  return count;
+}
+
+}  // namespace
 
 template <>
 bool Facts<ElementwiseProblem>::IsEmpty(const ElementwiseProblem& p) {
@@ -25,7 +40,10 @@ int64_t Facts<ElementwiseProblem>::MovedBytes(const ElementwiseProblem& p) {
   int64_t bytes = 0;
   for (size_t i = 0; i < p.types.size(); ++i) {
     if (i == ElementwiseProblem::kB && !p.has_b) continue;
-    bytes = SaturatingAdd(bytes, Visited(p.modes, i) * SizeOf(p.types[i]));
+    const int64_t count = p.is_take() && i == ElementwiseProblem::kA
+                              ? TakenCount(p)
+                              : Visited(p.modes, i);
+    bytes = SaturatingAdd(bytes, count * SizeOf(p.types[i]));
   }
   return bytes;
 }
@@ -38,27 +56,37 @@ std::string Facts<ElementwiseProblem>::Summarize(const ElementwiseProblem& p) {
       NameOf(p.compute_type), ", ", NameOf(p.op_ab), ", ", NameOf(p.op_abc),
       ":");
   AppendLoops(&text, "modes", p.modes);
+  if (p.is_take()) {
+    absl::StrAppend(&text, " taken ", p.taken.extent, ":(", p.taken.strides[0],
+                    ")");
+  }
   return text;
 }
 
 template <>
 absl::Status Facts<ElementwiseProblem>::Check(const ElementwiseProblem& p) {
   using P = ElementwiseProblem;
-  const bool is_where = p.op_abc == BinaryOperator::kWhere;
+  const bool is_ternary = IsTernary(p.op_abc);
+  const ElementType type_b = p.types[P::kB];
   TENSORD_RETURN_IF_ERROR(ValidateElementwiseTypes(
-      {p.types[P::kA], is_where ? p.types[P::kA] : p.types[P::kB],
-       p.types[P::kC], p.compute_type}));
+      {p.types[P::kA], is_ternary ? p.types[P::kA] : type_b, p.types[P::kC],
+       p.compute_type}));
   const ElementType type_d =
       IsComparison(p.op_abc) ? ElementType::kBool : p.types[P::kC];
   TENSORD_RETURN_IF_ERROR(
       CheckThat(p.types[P::kD] == type_d, "d of c's type, or bool"));
+  TENSORD_RETURN_IF_ERROR(CheckThat(
+      !is_ternary ||
+          (p.has_b && p.op_ab == BinaryOperator::kAdd &&
+           (p.is_take() ? IsIndex(type_b) : type_b == ElementType::kBool)),
+      "a condition of bool, or integers to index with"));
   TENSORD_RETURN_IF_ERROR(
-      CheckThat(!is_where || (p.has_b && p.types[P::kB] == ElementType::kBool &&
-                              p.op_ab == BinaryOperator::kAdd),
-                "a condition of bool"));
+      CheckThat(!IsComparison(p.op_ab) && !IsTernary(p.op_ab),
+                "comparisons, WHERE and TAKE as op_abc only"));
+  TENSORD_RETURN_IF_ERROR(CheckThat(p.is_take() || p.taken == LoopMode<1>{},
+                                    "a mode that is taken from by TAKE only"));
   TENSORD_RETURN_IF_ERROR(
-      CheckThat(!IsComparison(p.op_ab) && p.op_ab != BinaryOperator::kWhere,
-                "comparisons and WHERE as op_abc only"));
+      CheckNumbers(LoopModes<1>{p.taken}, "what is taken from").status());
   constexpr absl::string_view kNames[] = {"a", "b", "c"};
   for (size_t i = 0; i < p.unary.size(); ++i) {
     TENSORD_RETURN_IF_ERROR(CheckUnary(p.unary[i], p.types[i], kNames[i]));
@@ -70,6 +98,9 @@ absl::Status Facts<ElementwiseProblem>::Check(const ElementwiseProblem& p) {
   for (size_t i = 0; i < p.unary.size(); ++i) {
     Layout input;
     AppendLayout(p.modes, i, true, input);
+    if (i == P::kA && p.is_take()) {
+      AppendLayout(LoopModes<1>{p.taken}, 0, true, input);
+    }
     TENSORD_RETURN_IF_ERROR(CheckInput(input, p.types[i], kNames[i]));
     if (i == P::kB && !p.has_b) {
       TENSORD_RETURN_IF_ERROR(

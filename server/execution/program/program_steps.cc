@@ -143,14 +143,16 @@ absl::Status UseOutputs(const core::Program& program,
   return absl::OkStatus();
 }
 
-/// Steps that factorize or solve wait, while they are queued, for what is to be
-/// said of their matrices: no recording could.
-bool HasMatrixSteps(absl::Span<const std::shared_ptr<const core::Plan>> plans) {
-  return std::ranges::any_of(plans, [](const auto& plan) {
-    using std::holds_alternative;
-    return holds_alternative<const core::FactorizationKernel*>(plan->kernel) ||
-           holds_alternative<const core::LinearSolveKernel*>(plan->kernel);
-  });
+/// Steps that may be refused for what they read wait, while they are queued,
+/// for what there is to be said of it: no recording could.
+bool HasStepsThatWait(const core::Program& program) {
+  return std::ranges::any_of(
+      program.blocks, [](const core::ProgramBlock& block) {
+        return std::ranges::any_of(block.steps,
+                                   [](const core::ProgramStep& step) {
+                                     return core::MayRefuseElements(step.desc);
+                                   });
+      });
 }
 
 }  // namespace
@@ -279,7 +281,7 @@ absl::Status ProgramSteps::QueueSome(RunState& state, core::Stream& stream) {
   // One operation alone gains nothing, and what takes long is not queued at
   // once: it could not be stopped.
   if (is_asynchronous && !state.runner.takes_times() &&
-      !HasMatrixSteps(state.runner.plans()) && report.operation_count > 1 &&
+      !HasStepsThatWait(program()) && report.operation_count > 1 &&
       report.operation_count <= Replays::kMostSteps &&
       state.predicted_nanoseconds <= absl::ToDoubleNanoseconds(kTurn)) {
     TENSORD_ASSIGN_OR_RETURN(

@@ -298,12 +298,33 @@ std::vector<Expected> Elementwise(const core::ElementwiseDesc& desc,
         factor, arithmetic.Apply(operand.unary,
                                  elements.at(static_cast<size_t>(offset))));
   };
-  // Of WHERE b is no number.
+  // Of WHERE and TAKE b is no number.
   const bool is_where = desc.op_abc == BinaryOperator::kWhere;
-  const auto chosen = is_where ? Decode(operands[kB], inputs.b, LoadInteger)
-                               : std::vector<int64_t>();
+  const bool is_take = desc.op_abc == BinaryOperator::kTake;
+  const auto chosen = is_where || is_take
+                          ? Decode(operands[kB], inputs.b, LoadInteger)
+                          : std::vector<int64_t>();
+  const std::vector<Label> labels = LabelsOf(operands);
+  const std::vector<Label> taken = Select(labels, false);
   std::vector<Expected> expected;
-  ForEach(LabelsOf(operands), {}, [&](const Offsets& at) {
+  ForEach(Select(labels, true), {}, [&](const Offsets& at) {
+    if (is_take) {
+      int64_t index = 0;
+      if (!IsZero(inputs.beta)) {
+        index =
+            static_cast<int64_t>(inputs.beta.real) *
+            ApplyUnary(desc.b->unary, chosen.at(static_cast<size_t>(at[kB])),
+                       ElementType::kInt64);
+      }
+      const Label& from = taken.at(0);
+      const bool is_there = -from.extent <= index && index < from.extent;
+      if (index < 0) index += from.extent;
+      const auto found = is_there ? term(inputs.alpha, desc.a, a,
+                                         at[kA] + index * from.strides[kA])
+                                  : term(inputs.gamma, desc.c, c, at[kC]);
+      expected.push_back(arithmetic.At(at[kD], found));
+      return;
+    }
     auto value = term(inputs.alpha, desc.a, a, at[kA]);
     if (is_where) {
       const bool takes_a =

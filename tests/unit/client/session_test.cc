@@ -108,6 +108,15 @@ TEST_F(SessionTest, TypedOperationsTakeFactorsAndOperators) {
                                           {v, "j"}, "ij", {.gamma = 0.5});
   EXPECT_EQ(summed.value().Download<double>().value(),
             (std::vector<double>{6, 14, 14, 26}));
+  const std::vector<int32_t> indices = {1, -2, -1};
+  const HostView<int32_t> rows{indices.data(), {3}};
+  const auto taken = session.Elementwise({a, "zj"}, BinaryOperator::kTake,
+                                         {rows, "i"}, "ij", {.gamma = -1});
+  EXPECT_EQ(taken.status().code(), absl::StatusCode::kInvalidArgument);
+  const auto columns = session.Elementwise({a, "zj"}, BinaryOperator::kTake,
+                                           {rows, "i"}, "ij", {.alpha = 2});
+  EXPECT_EQ(columns.value().Download<double>().value(),
+            (std::vector<double>{18, 32, 2, 8, 18, 32}));
   const auto largest = session.Reduce(BinaryOperator::kMax, {a, "ij"}, "j");
   EXPECT_EQ(largest.value().Download<double>().value(),
             (std::vector<double>{9, 16}));

@@ -70,7 +70,10 @@ enum class UnaryOperator {
 };
 
 /// Numbered as in the contract. Reductions take the first four alone.
-/// Comparisons give bools; they and kWhere are for op_abc.
+/// Comparisons give bools; they, kWhere and kTake are for op_abc. kWhere takes
+/// elements of a where b is true, and of c elsewhere; kTake those of a at the
+/// indices in b, of the mode that a has and d lacks, and of c at others; of two
+/// operands, of a at those in c.
 enum class BinaryOperator {
   kAdd = 1,
   kMul = 2,
@@ -85,6 +88,7 @@ enum class BinaryOperator {
   kGreater = 11,
   kGreaterEqual = 12,
   kWhere = 13,
+  kTake = 14,
 };
 
 /// Precision of the arithmetic, whatever operands are stored in. Numbered as in

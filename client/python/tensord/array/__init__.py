@@ -19,7 +19,7 @@ downloaded but what is asked for; `downloads` counts it.
 Not all of the array API 2024.12 is here, so there is no `__array_api_version__`.
 There are no atan2, argsort, sort, searchsorted, expm1, log1p, floor_divide, remainder,
 round, hypot, copysign, signbit, nextafter, logaddexp, shifts, meshgrid, nonzero, repeat,
-tile, unique_*, take_along_axis, and no uint16 to uint64; `linalg` has no cross, det and
+tile, unique_*, and no uint16 to uint64; `linalg` has no cross, det and
 slogdet. `random` has numbers that are drawn here and sent.
 """
 
@@ -72,6 +72,7 @@ from tensord._array_creation import (
     zeros,
     zeros_like,
 )
+from tensord._array_indices import take, take_along_axis
 from tensord._array_layout import (
     broadcast_arrays,
     broadcast_to,
@@ -93,7 +94,6 @@ from tensord._array_layout import (
     squeeze,
     stack,
     swapaxes,
-    take,
     trace,
     transpose,
     tril,
@@ -363,6 +363,7 @@ __all__ = [
     "sum",
     "swapaxes",
     "take",
+    "take_along_axis",
     "tan",
     "tanh",
     "tensordot",

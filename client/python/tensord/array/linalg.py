@@ -1,5 +1,9 @@
-"""Linear algebra on tensors that stay on the server, as the array API has it."""
+"""Linear algebra on tensors that stay on the server, as the array API has it.
 
+`expm` and `solve_triangular` are those of SciPy.
+"""
+
+from tensord._array_decompositions import expm
 from tensord._array_linalg import (
     EighResult,
     QRResult,
@@ -22,7 +26,14 @@ from tensord._array_linalg import (
     vector_norm,
 )
 from tensord._array_names import missing
-from tensord._array_solving import inv, matrix_power, matrix_rank, pinv, solve
+from tensord._array_solving import (
+    inv,
+    matrix_power,
+    matrix_rank,
+    pinv,
+    solve,
+    solve_triangular,
+)
 
 __all__ = [
     "EighResult",
@@ -32,6 +43,7 @@ __all__ = [
     "diagonal",
     "eigh",
     "eigvalsh",
+    "expm",
     "inv",
     "matmul",
     "matrix_norm",
@@ -43,6 +55,7 @@ __all__ = [
     "pinv",
     "qr",
     "solve",
+    "solve_triangular",
     "svd",
     "svdvals",
     "tensordot",

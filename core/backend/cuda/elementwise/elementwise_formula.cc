@@ -3,6 +3,7 @@
 #include "core/backend/cuda/cuda_stream.h"
 #include "core/base/status.h"
 #include "core/ops/type_tables.h"
+#include "core/problem/refused_index.h"
 
 namespace tensord::core::cuda {
 namespace {
@@ -10,6 +11,8 @@ namespace {
 using Problem = ElementwiseProblem;
 
 constexpr size_t kD = Problem::kD;
+
+}  // namespace
 
 Expression ExpressionOf(const Problem& problem,
                         const ElementwiseOperands& operands) {
@@ -48,8 +51,6 @@ Expression ExpressionOf(const Problem& problem,
   return expression;
 }
 
-}  // namespace
-
 bool IsInput(const Problem& problem, size_t operand) {
   return operand < kD && (operand != Problem::kB || problem.has_b);
 }
@@ -75,6 +76,11 @@ double BytesInRuns(const Problem& problem, size_t operand, int64_t run) {
   const auto size = static_cast<double>(SizeOf(problem.types[operand]));
   const auto elements = static_cast<double>(run);
   return count / elements * SectorBytes(elements * size);
+}
+
+absl::Status CheckComputes(const Problem& problem) {
+  TENSORD_RETURN_IF_ERROR(CheckTakesNothing(problem));
+  return CheckCount(problem);
 }
 
 absl::Status CheckCount(const Problem& problem) {

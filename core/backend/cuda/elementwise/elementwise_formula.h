@@ -26,8 +26,14 @@ int64_t RunAlong(const ElementwiseProblem& problem, size_t operand,
 double BytesInRuns(const ElementwiseProblem& problem, size_t operand,
                    int64_t run);
 
+/// What kernels are given, but for where its elements are.
+Expression ExpressionOf(const ElementwiseProblem& problem,
+                        const ElementwiseOperands& operands);
+
 /// OK when a linear index can count the elements.
 absl::Status CheckCount(const ElementwiseProblem& problem);
+/// The same, and it is no TAKE.
+absl::Status CheckComputes(const ElementwiseProblem& problem);
 
 /// Time to move `bytes` bytes.
 inline double MovingNanoseconds(const GpuModel& model, double bytes) {

@@ -69,7 +69,7 @@ class FusedElementwiseSolution final : public CudaElementwiseSolution {
 };
 
 ElementwiseKernel::Solved Solve(const Problem& problem, const GpuModel& model) {
-  TENSORD_RETURN_IF_ERROR(CheckCount(problem));
+  TENSORD_RETURN_IF_ERROR(CheckComputes(problem));
   const std::vector<size_t> order = OrderBy(problem.modes, kD);
   const Parts whole = WholeOf(problem.modes);
   double bytes = 0;

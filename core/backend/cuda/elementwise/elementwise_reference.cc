@@ -47,7 +47,11 @@ double PredictNanoseconds(const Problem& problem, const GpuModel& model) {
 std::unique_ptr<const ElementwiseKernel> CreateReferenceElementwise(
     const GpuModel& model) {
   return std::make_unique<SimpleElementwise>(
-      std::string(kName), [model](const Problem& problem) {
+      std::string(kName),
+      [model](const Problem& problem) -> ElementwiseKernel::Solved {
+        if (problem.is_take()) {
+          return SolveTake(kName, problem, /*by_words=*/false, model);
+        }
         return std::make_unique<ReferenceElementwiseSolution>(
             PredictNanoseconds(problem, model), kName, problem);
       });

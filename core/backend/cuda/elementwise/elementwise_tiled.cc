@@ -119,7 +119,7 @@ absl::Status CheckTiling(const Problem& problem, const Parts& extents,
 }
 
 absl::StatusOr<Tiling> TilingOf(const Problem& problem) {
-  TENSORD_RETURN_IF_ERROR(CheckCount(problem));
+  TENSORD_RETURN_IF_ERROR(CheckComputes(problem));
   Tiling tiling;
   const Parts extents = WholeOf(problem.modes);
   const std::vector<size_t> d_order = OrderBy(problem.modes, kD);

@@ -41,6 +41,30 @@ struct ElementwiseReferenceTask {
 cudaError_t QueueElementwiseReference(const ElementwiseReferenceTask& task,
                                       cudaStream_t stream);
 
+/// The indices of a TAKE that a does not have; 0 when there are none.
+struct RefusedIndices {
+  long long lowest, highest;
+  int is_any;
+};
+
+/// TAKE, a thread an element of d.
+template <typename Space>
+struct TakeTask {
+  Expression expression;
+  int64_t extent = 0;  // of the mode that is taken from
+  int64_t stride = 0;
+  Space space;
+  RefusedIndices* refused = nullptr;  // null: c is taken instead
+};
+using TakeTermsTask = TakeTask<Loops<4>>;
+cudaError_t QueueTakeTerms(const TakeTermsTask& task, cudaStream_t stream);
+
+/// Elements of d are a's, of `bytes` bytes as they are, or refused.
+using TakeWordsTask = TakeTask<IndexSpace<4>>;
+static_assert(sizeof(TakeWordsTask) <= 4096, "parameters of a kernel");
+cudaError_t QueueTakeWords(const TakeWordsTask& task, int bytes,
+                           cudaStream_t stream);
+
 /// Neighbouring threads compute neighbours in d: each two groups of 16 bytes of
 /// d's fastest mode, or an element where the expression is not uniform.
 ///

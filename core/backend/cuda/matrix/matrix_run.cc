@@ -59,18 +59,10 @@ MatrixRun::~MatrixRun() {
 }
 
 absl::StatusOr<std::vector<MatrixOutcome>> MatrixRun::Await() {
-  TENSORD_ASSIGN_OR_RETURN(const std::shared_ptr<Event> event,
-                           stream_->Record());
-  if (event != nullptr) {
-    Interruption* const own = CurrentWork::interruption();
-    if (own != nullptr) own->Outlast(event);
-    TENSORD_RETURN_IF_ERROR(event->Wait());
-  }
   const auto count = static_cast<size_t>(count_);
   std::vector<std::byte> bytes(count * kBytesOfEach);
-  TENSORD_RETURN_IF_ERROR(stream_->CopyToHost(
-      bytes.data(), facts_, static_cast<int64_t>(bytes.size())));
-  TENSORD_RETURN_IF_ERROR(stream_->Synchronize());
+  TENSORD_RETURN_IF_ERROR(stream_->Await(bytes.data(), facts_,
+                                         static_cast<int64_t>(bytes.size())));
   is_calling_ = false;
   const auto* const facts = reinterpret_cast<const MatrixFacts*>(bytes.data());
   const auto* const info = reinterpret_cast<const int*>(facts + count);

@@ -103,6 +103,27 @@ TEST(ElementwiseTest, WhereChoosesByBools) {
   EXPECT_THAT(Validate(desc), IsInvalid("CONDITION_NOT_BOOL", "absent"));
 }
 
+TEST(ElementwiseTest, TakeIndexesTheModeThatDLacks) {
+  ElementwiseDesc desc = Trinary();
+  desc.op_abc = BinaryOperator::kTake;
+  EXPECT_EQ(desc.taken(), -1);
+  EXPECT_THAT(Validate(desc), IsInvalid("TAKEN_MODE_UNKNOWN", "there is none"));
+  desc.a.modes.push_back('z');
+  desc.a.layout = PackedLayout({3, 4, 5}, Order::kFirstModeFastest);
+  EXPECT_EQ(desc.taken(), 2);
+  EXPECT_THAT(Validate(desc), IsInvalid("INDEX_NOT_INTEGER", "float32"));
+  desc.b->element_type = ElementType::kBool;
+  EXPECT_THAT(Validate(desc), IsInvalid("INDEX_NOT_INTEGER", "bool"));
+  desc.b->element_type = ElementType::kInt32;
+  desc.op_ab = BinaryOperator::kLess;  // ignored
+  EXPECT_TRUE(Validate(desc).ok()) << Validate(desc);
+  desc.a.modes.push_back('y');
+  desc.a.layout = PackedLayout({3, 4, 5, 6}, Order::kFirstModeFastest);
+  EXPECT_THAT(Validate(desc), IsInvalid("TAKEN_MODE_UNKNOWN", "are several"));
+  desc.b = std::nullopt;
+  EXPECT_EQ(Validate(desc).code(), absl::StatusCode::kInvalidArgument);
+}
+
 TEST(ElementwiseTest, FirstOperatorIsIgnoredWithoutB) {
   ElementwiseDesc desc = Trinary(kC64);
   desc.b = std::nullopt;

@@ -32,7 +32,7 @@ TEST(OperatorsTest, NamesAreUnique) {
   for (int i = 0; i < kBinaryOperatorCount; ++i) {
     names.insert(std::string(NameOf(static_cast<BinaryOperator>(i))));
   }
-  EXPECT_EQ(names.size(), 30u + 13);
+  EXPECT_EQ(names.size(), 30u + 14);
   EXPECT_EQ(NameOf(UnaryOperator::kSoftSign), "SOFT_SIGN");
   EXPECT_EQ(NameOf(BinaryOperator::kMin), "MIN");
 }

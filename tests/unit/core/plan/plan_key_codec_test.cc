@@ -219,6 +219,18 @@ TEST(CheckProblemTest, RefusesWhatKernelsDoNotExpect) {
   change(elementwise, [](auto& p) { p.types[3] = ElementType::kFloat64; });
   change(elementwise, [](auto& p) { p.op_abc = BinaryOperator::kLess; });
   change(elementwise, [](auto& p) { p.op_abc = BinaryOperator::kWhere; });
+  ElementwiseProblem take = elementwise;
+  take.op_abc = BinaryOperator::kTake;
+  take.types[1] = ElementType::kInt32;
+  take.has_b = true;
+  take.taken = {5, {4}};
+  ASSERT_TRUE(CheckProblem(take).ok()) << CheckProblem(take);
+  change(take, [](auto& p) { p.types[1] = ElementType::kBool; });
+  change(take, [](auto& p) { p.has_b = false; });
+  change(take, [](auto& p) { p.taken = {5, {-4}}; });
+  change(take, [](auto& p) { p.op_ab = BinaryOperator::kMax; });
+  change(take, [](auto& p) { p.op_abc = BinaryOperator::kAdd; });
+  change(take, [](auto& p) { p.taken = {INT64_MAX, {4}}; });
   const ReductionProblem reduction;
   ASSERT_TRUE(CheckProblem(reduction).ok()) << CheckProblem(reduction);
   change(reduction, [](auto& p) { p.kept = {{4, {0, 1, 1}}}; });

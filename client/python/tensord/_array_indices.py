@@ -1,0 +1,73 @@
+"""Functions of `tensord.array` that take elements by indices."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from tensord._array_session import tensor_of
+from tensord._conversions import stored
+from tensord._stages import axis_of
+from tensord._taking import check_range, index_operand, shape_along, taken
+from tensord._taking import take as take_indices
+
+
+def take(x: Any, indices: Any, /, axis: int | None = None, out: Any = None) -> Any:
+    """Returns the elements of a tensor that have indices along a mode.
+
+    Args:
+        x: The tensor.
+        indices: An int, for a view; ints as an array or a sequence, or a tensor of ints,
+            for a copy in which their modes stand in the mode's place. Those below 0
+            count from the end.
+        axis: The mode; None numbers all elements.
+        out: Tensor that receives the result.
+
+    Raises:
+        InvalidIndex: One is out of range. Of tensors the server says it, when the
+            result is used.
+    """
+    x = tensor_of(x, indices, out)
+    if axis is None:
+        x, axis = x.reshape(-1), 0
+    axis = axis_of("axis", axis, x.ndim)
+    indices = index_operand("indices", indices)
+    if indices.ndim == 0 and not hasattr(indices, "session"):
+        result = x[(*(slice(None),) * axis, operator.index(indices))]
+    else:
+        result = take_indices(x, axis, indices)
+    return result if out is None else stored(result, out)
+
+
+def take_along_axis(x: Any, indices: Any, /, axis: int | None = -1) -> Any:
+    """Returns for each index the element that a tensor has at the same place.
+
+    Args:
+        x: The tensor.
+        indices: Ints, as an array or a tensor, with the modes of `x`; they broadcast
+            against each other but for the mode.
+        axis: The mode that they are of; None numbers all elements.
+    """
+    x = tensor_of(x, indices)
+    indices = index_operand("indices", indices)
+    if axis is None:
+        x, axis = x.reshape(-1), 0
+    axis = axis_of("axis", axis, x.ndim)
+    shape = shape_along(x, indices, axis)
+    check_range(x, axis, indices)
+
+    def kept(extents: tuple[int, ...]) -> list[int]:
+        return [i for i in range(x.ndim) if i == axis or extents[i] == shape[i]]
+
+    def dropped(extents: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(i for i in range(x.ndim) if i not in kept(extents))
+
+    modes_x = [x.ndim if i == axis else i for i in kept(x.shape)]
+    modes_indices = kept(indices.shape)
+    seen = x.squeeze(dropped(x.shape)) if dropped(x.shape) else x
+    if dropped(indices.shape):
+        indices = indices.squeeze(dropped(indices.shape))
+    return taken(seen, modes_x, indices, modes_indices, range(x.ndim))
+
+
+__all__ = ["take", "take_along_axis"]

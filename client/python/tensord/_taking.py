@@ -1,0 +1,168 @@
+"""Elements of tensors that are taken by indices, which are tensors or arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tensord import _dtypes as dtypes
+from tensord._tensor_handle import TensorHandle
+from tensord.errors import InvalidArgument, InvalidIndex
+
+_LARGEST = np.iinfo(np.int64).max
+_PLAIN = (int, slice, type(None), type(Ellipsis))
+
+
+def index_operand(name: str, indices: Any) -> Any:
+    """Returns indices as an operand: a tensor as it is, all else as an array.
+
+    Args:
+        name: What they are called, for the message.
+        indices: Integers.
+
+    Raises:
+        TypeError: They are none.
+    """
+    if isinstance(indices, TensorHandle):
+        if indices.dtype.kind in "iu":
+            return indices
+        raise TypeError(f"{name} has dtype {indices.dtype}, wanted an integer dtype")
+    array = np.asarray(indices)
+    if array.size == 0 and not hasattr(indices, "dtype"):
+        array = array.astype(np.int64)  # Of an empty list.
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"{name} is {indices!r}, wanted ints")
+    if array.dtype.kind == "u" and array.dtype.itemsize > 1:
+        array = np.minimum(array, _LARGEST).astype(np.int64)
+    return array.astype(dtypes.wire_dtype(array.dtype), copy=False)
+
+
+def take(x: Any, axis: int, indices: Any) -> Any:
+    """Returns the elements of a tensor that have indices along a mode.
+
+    Args:
+        x: The tensor.
+        axis: The mode, from 0.
+        indices: As from `index_operand`; their modes stand in the mode's place.
+
+    Raises:
+        InvalidIndex: Indices that are here are out of range. The server says it of
+            others.
+    """
+    check_range(x, axis, indices)
+    own = range(x.ndim, x.ndim + indices.ndim)
+    modes = [*range(axis), *own, *range(axis + 1, x.ndim)]
+    modes_x = [x.ndim + indices.ndim if i == axis else i for i in range(x.ndim)]
+    return taken(x, modes_x, indices, own, modes)
+
+
+def taken(
+    x: Any,
+    modes_x: Sequence[int],
+    indices: Any,
+    modes_indices: Sequence[int],
+    modes: Sequence[int],
+) -> Any:
+    """Takes from the mode of `x` that the result lacks, as `op="take"` does."""
+    return x.session.elementwise(
+        x, modes_x, indices, modes_indices, modes, op="take"
+    )
+
+
+def check_range(x: Any, axis: int, indices: Any) -> None:
+    """Refuses indices that are here and not in the mode.
+
+    Raises:
+        InvalidIndex: They are not (`INDEX_OUT_OF_RANGE`).
+    """
+    if isinstance(indices, TensorHandle) or not indices.size:
+        return
+    extent = x.shape[axis]
+    lowest, highest = int(indices.min()), int(indices.max())
+    if -extent <= lowest and highest < extent:
+        return
+    raise InvalidIndex(
+        f"index {lowest if lowest < -extent else highest} is out of range, mode {axis} "
+        f"has extent {extent}",
+        reason="INDEX_OUT_OF_RANGE",
+    )
+
+
+def indexed(x: Any, key: Any) -> Any:
+    """Returns `x[key]` where one item of the key is an array or a tensor of indices.
+
+    As in NumPy, its modes stand where it stands; or in front, where something is
+    between it and an int.
+
+    Returns:
+        None where no item is one.
+
+    Raises:
+        InvalidIndex: Several are (`INDEX_UNSUPPORTED`); or one is out of range.
+    """
+    items = list(key) if isinstance(key, tuple) else [key]
+    if all(isinstance(item, _PLAIN) for item in items):
+        return None
+    places = [i for i, item in enumerate(items) if _is_indices(item)]
+    if not places:
+        return None
+    if len(places) > 1:
+        raise InvalidIndex(
+            f"items {places} of the index are arrays or tensors, wanted one of them; "
+            "several are taken one after the other",
+            reason="INDEX_UNSUPPORTED",
+        )
+    place = places[0]
+    indices = index_operand(f"item {place} of the index", items[place])
+    items[place] = slice(None)
+    is_int = [not (i is None or i is Ellipsis or isinstance(i, slice)) for i in items]
+    together = [i for i in range(len(items)) if is_int[i] or i == place]
+    seen = x[tuple(items)]
+    if any(item is Ellipsis for item in items[:place]):
+        axis = seen.ndim - 1 - sum(not each for each in is_int[place + 1 :])
+    else:
+        axis = sum(not each for each in is_int[:place])
+    result = take(seen, axis, indices)
+    if together[-1] - together[0] + 1 == len(together):
+        return result
+    own = range(axis, axis + indices.ndim)
+    others = (i for i in range(result.ndim) if i not in own)
+    return result.transpose([*own, *others])
+
+
+def _is_indices(item: Any) -> bool:
+    """Whether NumPy would take elements for it: arrays and sequences of ints."""
+    if isinstance(item, _PLAIN):
+        return False
+    if hasattr(item, "ndim") and hasattr(item, "dtype"):
+        return bool(item.ndim > 0 and item.dtype.kind in "iu")
+    if not isinstance(item, Sequence) or isinstance(item, str):
+        return False
+    return all(isinstance(each, (int, np.integer)) for each in item) and not any(
+        isinstance(each, bool) for each in item
+    )
+
+
+def shape_along(x: Any, indices: Any, axis: int) -> tuple[int, ...]:
+    """Returns the shape of what indices take along a mode of a tensor like them.
+
+    Raises:
+        InvalidArgument: Their other modes do not go together (`MODE_EXTENT_MISMATCH`,
+            `MODE_COUNT_MISMATCH`).
+    """
+    if x.ndim != indices.ndim:
+        raise InvalidArgument(
+            f"indices has {indices.ndim} modes and the tensor {x.ndim}, wanted as many",
+            reason="MODE_COUNT_MISMATCH",
+        )
+    of_x = (*x.shape[:axis], 1, *x.shape[axis + 1 :])
+    try:
+        return np.broadcast_shapes(of_x, indices.shape)
+    except ValueError:
+        raise InvalidArgument(
+            f"shapes {x.shape} and {indices.shape} do not broadcast but for mode {axis}, "
+            "wanted equal extents or 1",
+            reason="MODE_EXTENT_MISMATCH",
+        ) from None
