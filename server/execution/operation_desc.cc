@@ -262,9 +262,10 @@ absl::StatusOr<OperationDesc> MakeElementwise(const OperationRequest& request,
   // Of a comparison d does not say what is compared.
   const bool is_comparison = core::IsComparison(request.op);
   if (!c) {
+    // It is not read; an order of modes other than d's would mislead kernels.
     const auto& other = a ? a : b;
-    c = Like(taken.d, is_comparison && other ? other->element_type
-                                             : taken.d.element_type);
+    c = taken.d;
+    if (is_comparison && other) c->element_type = other->element_type;
   }
   const bool is_ternary = core::IsTernary(request.op);
   if (!a) a = ScalarOf(b && !is_ternary ? b->element_type : c->element_type);

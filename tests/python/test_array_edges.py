@@ -125,7 +125,6 @@ def test_lists_of_tensors_are_stacked_or_refused(t: tensord.RemoteTensor) -> Non
             refused()
     count = xp.asarray(2)
     for refused in (
-        lambda: xp.take(t, count),
         lambda: xp.take(t, [0, count]),
         lambda: xp.pad(t, count),
         lambda: xp.arange(count),

@@ -141,6 +141,15 @@ def test_indices_on_the_server_are_refused_there(opened: tensord.Session) -> Non
         xp.take(t, opened.upload(np.array([0, 7, -5])[:2]), axis=1).numpy()
     assert isinstance(caught.value, tensord.errors.InvalidIndex)
     assert caught.value.reason == "INDEX_OUT_OF_RANGE"
+    wide = opened.upload(np.zeros((3, 20)))
+    for index in -(2**63), 2**63 - 1, -4, 3:
+        for count in 1, 40:
+            indices = np.zeros(count, np.int64)
+            indices[-1] = index
+            with pytest.raises(IndexError, match=f"b has index {index}, but"):
+                xp.take(wide, opened.upload(indices), axis=0).numpy()
+            with pytest.raises(IndexError, match=f"b has index {index}, but"):
+                xp.take(wide.T, opened.upload(indices), axis=1).numpy()
     with pytest.raises(IndexError, match="has extent 0, and so no index"):
         xp.take(xp.zeros((0,)), opened.upload(np.array([0]))).numpy()
     np.testing.assert_array_equal(t[1:, opened.upload(np.array([3]))], A[1:, [3]])

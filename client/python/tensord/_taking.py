@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tensord import _dtypes as dtypes
+from tensord._conversions import refuse_tensors
 from tensord._tensor_handle import TensorHandle
 from tensord.errors import InvalidArgument, InvalidIndex
 
@@ -23,12 +24,13 @@ def index_operand(name: str, indices: Any) -> Any:
         indices: Integers.
 
     Raises:
-        TypeError: They are none.
+        TypeError: They are none, or a list has tensors.
     """
     if isinstance(indices, TensorHandle):
         if indices.dtype.kind in "iu":
             return indices
         raise TypeError(f"{name} has dtype {indices.dtype}, wanted an integer dtype")
+    refuse_tensors(name, indices)
     array = np.asarray(indices)
     if array.size == 0 and not hasattr(indices, "dtype"):
         array = array.astype(np.int64)  # Of an empty list.

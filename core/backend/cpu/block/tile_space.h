@@ -40,6 +40,7 @@ class TileSpace {
   }
 
   const Loop& loop(size_t i) const { return loops_[i]; }
+  size_t loop_count() const { return loops_.size(); }
 
   int64_t tile_count() const {
     int64_t count = 1;

@@ -61,8 +61,8 @@ MatrixRun::~MatrixRun() {
 absl::StatusOr<std::vector<MatrixOutcome>> MatrixRun::Await() {
   const auto count = static_cast<size_t>(count_);
   std::vector<std::byte> bytes(count * kBytesOfEach);
-  TENSORD_RETURN_IF_ERROR(stream_->Await(bytes.data(), facts_,
-                                         static_cast<int64_t>(bytes.size())));
+  TENSORD_RETURN_IF_ERROR(
+      stream_->Await(bytes.data(), facts_, static_cast<int64_t>(bytes.size())));
   is_calling_ = false;
   const auto* const facts = reinterpret_cast<const MatrixFacts*>(bytes.data());
   const auto* const info = reinterpret_cast<const int*>(facts + count);
