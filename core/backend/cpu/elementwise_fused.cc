@@ -4,7 +4,7 @@
 #include "core/backend/cpu/block/tile_operand.h"
 #include "core/base/status.h"
 #include "core/problem/heap_bytes.h"
-#include "core/problem/refused_index.h"
+#include "core/problem/taking.h"
 
 namespace tensord::core {
 namespace {

@@ -8,7 +8,7 @@
 #include "core/backend/cpu/block/element_math.h"
 #include "core/backend/cpu/block/tile_space.h"
 #include "core/backend/reference_solution.h"
-#include "core/problem/refused_index.h"
+#include "core/problem/taking.h"
 
 namespace tensord::core {
 namespace {

@@ -13,7 +13,7 @@
 #include "core/backend/cpu/block/tile_operand.h"
 #include "core/base/status.h"
 #include "core/problem/heap_bytes.h"
-#include "core/problem/refused_index.h"
+#include "core/problem/taking.h"
 #include "hwy/cache_control.h"
 
 namespace tensord::core {
@@ -78,10 +78,11 @@ void TakeRuns(const Word* a, const LoopMode<1>& taken, const Places& places,
       (from.stride_i == 1 && places.to_i == 1) || from.count_i == 1;
   const auto bytes = static_cast<int64_t>(sizeof(Word)) * from.count_i;
   for (int64_t j = 0; j < from.count_j; ++j) {
-    int64_t next = places.indices[std::min(j + kRowsAhead, from.count_j - 1)];
+    const int64_t later = std::min(j + kRowsAhead, from.count_j - 1);
+    int64_t next = places.indices[later];
     if (is_copied && FindIndex(taken, next)) {
       const auto* const ahead = reinterpret_cast<const std::byte*>(
-          a + from.offset + (j + kRowsAhead) * from.stride_j + next * along);
+          a + from.offset + later * from.stride_j + next * along);
       for (int64_t at = 0; at < std::min(bytes, kFetchedBytes);
            at += kCacheLineBytes) {
         hwy::Prefetch(ahead + at);
@@ -159,23 +160,17 @@ void TakeAt(const int64_t* offsets, const Row& row, const Word* a, Word* to) {
 template <bool is_table, typename Word>
 bool TakeRow(const Row& row, const LoopMode<1>& taken, const Word* a,
              Word* to) {
-  const int64_t* const indices = row.indices;
-  const int64_t count = row.count, extent = taken.extent;
-  const int64_t along = is_table ? 1 : taken.strides[0];
+  const LoopMode<1> from = {taken.extent, {is_table ? 1 : taken.strides[0]}};
   const int64_t from_stride = is_table ? 0 : row.from_stride;
   const int64_t to_stride = is_table ? 1 : row.to_stride;
-  uint64_t furthest = 0;
-#pragma GCC unroll 4
-  for (int64_t i = 0; i < count; ++i) {
-    int64_t index = indices[i];
-    index += index < 0 ? extent : 0;
-    const auto unsigned_index = static_cast<uint64_t>(index);
-    furthest = std::max(furthest, unsigned_index);
-    const int64_t there =
-        unsigned_index < static_cast<uint64_t>(extent) ? index : 0;
-    to[i * to_stride] = a[there * along + i * from_stride];
+  bool are_there = true;
+  for (int64_t i = 0; i < row.count; ++i) {
+    bool is_there;
+    const int64_t offset = OffsetOf(row.indices[i], from, is_there);
+    are_there &= is_there;
+    to[i * to_stride] = a[offset + i * from_stride];
   }
-  return furthest < static_cast<uint64_t>(extent);
+  return are_there;
 }
 
 /// Takes the elements of a tile, calling miss(index, i, j) for each that is
@@ -260,10 +255,11 @@ TileSpace<4> MoveTilesOf(const Problem& problem) {
   if (is_of_runs) wide_inner.step = std::min(inner.extent, kMostElements / 2);
   int64_t most = std::min(outer.extent, kMostIndices);
   if (!is_of_runs) {
-    const int64_t row_bytes = problem.taken.extent * problem.taken.strides[0] *
-                              SizeOf(problem.types[kA]);
-    most = std::clamp<int64_t>(kKeptBytes / std::max<int64_t>(row_bytes, 1), 1,
-                               most);
+    const double row_bytes = static_cast<double>(problem.taken.extent) *
+                             static_cast<double>(problem.taken.strides[0]) *
+                             static_cast<double>(SizeOf(problem.types[kA]));
+    most = std::clamp<int64_t>(
+        static_cast<int64_t>(kKeptBytes / std::max(row_bytes, 1.0)), 1, most);
   }
   wide_outer.step =
       std::clamp<int64_t>(kMostElements / wide_inner.step, 1, most);
@@ -444,15 +440,6 @@ class Taking : TakingBase {
   const TileOutput<T> d_;
 };
 
-bool MovesBits(const Problem& problem, const ElementwiseOperands& operands) {
-  const ElementType type = problem.types[kD];
-  return operands.alpha.IsOne() && operands.gamma.IsZero() &&
-         problem.types[kA] == type &&
-         problem.unary[kA] == UnaryOperator::kIdentity &&
-         problem.compute_element() ==
-             ComputeElement(type, type, DefaultComputeType(type));
-}
-
 double PredictNanoseconds(const Problem& problem) {
   const int64_t bytes = SizeOf(problem.types[kA]) + SizeOf(problem.types[kD]);
   return kLaunchNanoseconds +
@@ -480,7 +467,8 @@ class TakeSolution final : public ElementwiseSolution {
   }
   absl::Status Launch(const ElementwiseOperands& operands, Workspace&,
                       Stream&) const override {
-    if (MovesBits(problem_, operands)) {
+    if (TakesBits(problem_) && operands.alpha.IsOne() &&
+        operands.gamma.IsZero()) {
       return Moving(problem_, operands, move_tiles_).Run(threads_);
     }
     return VisitComputeElement(problem_.compute_element(), [&](auto zero) {

@@ -3,7 +3,7 @@
 #include "core/backend/cuda/cuda_stream.h"
 #include "core/base/status.h"
 #include "core/ops/type_tables.h"
-#include "core/problem/refused_index.h"
+#include "core/problem/taking.h"
 
 namespace tensord::core::cuda {
 namespace {

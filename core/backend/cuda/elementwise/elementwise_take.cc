@@ -5,9 +5,8 @@
 #include "core/backend/cuda/elementwise/elementwise_formula.h"
 #include "core/backend/cuda/elementwise/elementwise_kernels.h"
 #include "core/base/status.h"
-#include "core/ops/type_tables.h"
 #include "core/problem/heap_bytes.h"
-#include "core/problem/refused_index.h"
+#include "core/problem/taking.h"
 
 namespace tensord::core::cuda {
 namespace {
@@ -17,15 +16,6 @@ using Problem = ElementwiseProblem;
 constexpr size_t kA = Problem::kA, kB = Problem::kB, kD = Problem::kD;
 
 constexpr absl::string_view kName = "cuda.elementwise.take";
-
-bool MovesBits(const Problem& problem, const ElementwiseOperands& operands) {
-  const ElementType type = problem.types[kD];
-  return operands.alpha.IsOne() && operands.gamma.IsZero() &&
-         problem.types[kA] == type &&
-         problem.unary[kA] == UnaryOperator::kIdentity &&
-         problem.compute_element() ==
-             ComputeElement(type, type, DefaultComputeType(type));
-}
 
 class TakeElementwiseSolution final : public ElementwiseSolution {
  public:
@@ -81,7 +71,8 @@ class TakeElementwiseSolution final : public ElementwiseSolution {
   }
   cudaError_t Queue(const ElementwiseOperands& operands,
                     RefusedIndices* refused, cudaStream_t stream) const {
-    if (by_words_ && MovesBits(problem_, operands)) {
+    if (by_words_ && TakesBits(problem_) && operands.alpha.IsOne() &&
+        operands.gamma.IsZero()) {
       return QueueTakeWords(TaskOf<IndexSpace<4>>(operands, refused),
                             static_cast<int>(SizeOf(problem_.types[kD])),
                             stream);

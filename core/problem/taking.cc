@@ -1,4 +1,4 @@
-#include "core/problem/refused_index.h"
+#include "core/problem/taking.h"
 
 #include "core/base/status.h"
 
