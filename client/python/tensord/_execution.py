@@ -16,7 +16,7 @@ from tensord._handle import Handle, Held
 from tensord._operations import Outcome, Settings, scalar_message
 from tensord._plans import FactorOptions, Plan, PlanOptions
 from tensord._sending import Array, sent
-from tensord._tensor_handle import Factor, TensorHandle, TensorLike
+from tensord._tensor_handle import Factor, TensorHandle, TensorLike, check_session
 from tensord.errors import InvalidArgument
 from tensord.v1 import compute_pb2
 
@@ -100,6 +100,7 @@ class Executor(EinsumOperations[Outcome]):
         arrays: dict[str, Array] = {}
         for operand, tensor in inputs.items():
             if isinstance(tensor, TensorHandle):
+                check_session(self.link, f"operand {operand}", tensor)
                 tensor.put_in(getattr(request, operand))
                 held.append(tensor)
             else:

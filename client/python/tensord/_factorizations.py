@@ -160,7 +160,7 @@ class Factorizations(Operations[Outcome], Generic[Outcome, Results, Name]):
         )
         if truncation.ByteSize():
             request.truncation.CopyFrom(truncation)
-        held = self._add_inputs(request, {"a": Input(a, modes.a)}, timeout)
+        held = self._add_inputs("factorize", request, {"a": Input(a, modes.a)}, timeout)
         return self._perform_factorization(request, places, held)
 
     def _places(

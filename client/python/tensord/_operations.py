@@ -26,7 +26,7 @@ from tensord._sending import Key, sources
 from tensord._shared_memory import output_of
 from tensord._stages import pad_widths
 from tensord._subscripts import Modes, equation_subscripts, mode_labels, modes_in_one
-from tensord._tensor_handle import Factor, TensorHandle, TensorLike
+from tensord._tensor_handle import Factor, TensorHandle, TensorLike, check_session
 from tensord.errors import InvalidArgument
 from tensord.v1 import compute_pb2, tensor_pb2
 
@@ -468,6 +468,7 @@ class Operations(abc.ABC, Generic[Outcome]):
         settings.check_result()
         output = compute_pb2.Output(modes=mode_labels(modes, "modes_d"))
         if settings.out is not None:
+            check_session(self.link, "out", settings.out)
             settings.out.put_in(output)
             return output
         output.tensor_id = settings.name or ""
@@ -497,11 +498,15 @@ class Operations(abc.ABC, Generic[Outcome]):
             **(fields or {}),
             **scalars,
         )
-        held = self._add_inputs(request, inputs, settings.timeout)
+        held = self._add_inputs(operation, request, inputs, settings.timeout)
         return self._perform(operation, request, settings, held)
 
     def _add_inputs(
-        self, request: Any, inputs: Mapping[str, Input], timeout: float | None
+        self,
+        operation: str,
+        request: Any,
+        inputs: Mapping[str, Input],
+        timeout: float | None,
     ) -> Held:
         """Puts operands into the request; returns what must live meanwhile."""
         arrays: dict[str, npt.ArrayLike] = {}
@@ -515,6 +520,7 @@ class Operations(abc.ABC, Generic[Outcome]):
             )
             operand.unary_operator = operators.unary_operator(operator, f"op_{name}")
             if isinstance(tensor, TensorHandle):
+                check_session(self.link, f"operand {name} of {operation}", tensor)
                 tensor.put_in(operand)
                 held.append(tensor)
             else:

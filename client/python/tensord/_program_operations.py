@@ -40,7 +40,7 @@ from tensord._operations import (
 from tensord._sending import fill
 from tensord._specs import TensorSpec
 from tensord._subscripts import Einsum
-from tensord._tensor_handle import Factor, TensorHandle, TensorLike
+from tensord._tensor_handle import Factor, TensorHandle, TensorLike, check_session
 from tensord.errors import InvalidArgument, Unimplemented
 from tensord.v1 import program_pb2, tensor_pb2
 
@@ -417,6 +417,7 @@ class ProgramOperations(EinsumOperations[Outcome], Generic[Outcome, ProgramOutco
             message.constant = key in self._constants
             is_written = statements is not None and key in statements.written
             if isinstance(value, TensorHandle):
+                check_session(self.link, f"operand {key}", value)
                 value.put_in(message)
                 held.append(value)
                 continue

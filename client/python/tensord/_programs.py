@@ -25,7 +25,13 @@ from tensord._sending import fill, sources
 from tensord._session_link import Question
 from tensord._specs import TensorSpec, spec_of_message
 from tensord._tensor import RemoteTensor
-from tensord._tensor_handle import Factor, TensorHandle, TensorLike, TensorSession
+from tensord._tensor_handle import (
+    Factor,
+    TensorHandle,
+    TensorLike,
+    TensorSession,
+    check_session,
+)
 from tensord.errors import InvalidArgument
 from tensord.v1 import program_pb2
 
@@ -124,6 +130,7 @@ class ProgramHandle(SessionHandle):
             message = messages[name] = program_pb2.ProgramOperand(name=name)
             spec = self.operands[name]
             if isinstance(value, TensorHandle):
+                check_session(self.link, f"operand {name}", value)
                 value.put_in(message)
                 held.append(value)
             elif name in self.written:

@@ -172,6 +172,10 @@ class Shortcuts:
         self._most_bytes: int = link.info.limits.max_inline_bytes
         self._known: dict[tuple[Any, ...], Request | None] = {}
 
+    def _is_ours(self, operand: Any) -> bool:
+        """Whether it is a tensor of the session."""
+        return type(operand) is self._tensor_class and operand.link is self._link
+
     def find(self, subscripts: Any, operands: tuple[Any, ...]) -> Request | None:
         """Returns the request of `einsum(subscripts, *operands)` without options.
 
@@ -184,7 +188,7 @@ class Shortcuts:
         key: list[Any] = [subscripts]
         size = 0
         for operand in operands:
-            if type(operand) is self._tensor_class:
+            if self._is_ours(operand):
                 key += (operand.shape, operand.dtype)
             elif type(operand) is np.ndarray:
                 if operand.base is not None and lease_of(operand) is not None:
@@ -216,7 +220,7 @@ class Shortcuts:
             None where the operand is no tensor, or results are told where to go; or
             something is wrong.
         """
-        if type(a) is not self._tensor_class or not options.keys() <= _SAY_WHAT:
+        if not self._is_ours(a) or not options.keys() <= _SAY_WHAT:
             return None
         known = (
             "factorize",
@@ -264,7 +268,7 @@ class Shortcuts:
                 if operand.base is not None and lease_of(operand) is not None:
                     return None
                 size += operand.nbytes
-            elif type(operand) is not self._tensor_class:
+            elif not self._is_ours(operand):
                 return None
             key += (name, _known_modes(modes), operator)
             key += (operand.shape, operand.dtype, type(operand))
@@ -273,7 +277,7 @@ class Shortcuts:
         for name, value in options.items():
             if value is None:
                 continue
-            if name == "out" and type(value) is self._tensor_class:
+            if name == "out" and self._is_ours(value):
                 key += (name, value.shape, value.dtype)
             elif name in ("dtype", "compute_type"):
                 key += (name, value)

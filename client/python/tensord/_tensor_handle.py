@@ -338,3 +338,21 @@ def state_of(message: tensor_pb2.Tensor) -> str:
     """Returns the state of a tensor: "empty", "partial", "ready", ..."""
     name = tensor_pb2.TensorState.Name(message.state)
     return name.removeprefix("TENSOR_STATE_").lower()
+
+
+def check_session(link: Any, what: str, tensor: TensorHandle) -> None:
+    """Refuses a tensor of another session, which the server does not find.
+
+    Args:
+        link: That of the session.
+        what: The tensor's role, e.g. "operand b of contract".
+        tensor: The tensor.
+
+    Raises:
+        InvalidArgument: It is of another one (`SESSION_DIFFERS`).
+    """
+    if tensor.link.name != link.name:
+        raise InvalidArgument(
+            f"{what}, {tensor!r}, is of another session, wanted one of this session",
+            reason="SESSION_DIFFERS",
+        )
