@@ -114,7 +114,7 @@ absl::string_view NotationOf(const ElementFunction& function) {
     case BinaryOperator::kLessEqual: return "<=";
     case BinaryOperator::kGreater: return ">";
     case BinaryOperator::kGreaterEqual: return ">=";
-    case BinaryOperator::kTake: return "[";
+    case BinaryOperator::kTake: return "take";
     default: return "";
   }
 }

@@ -131,6 +131,7 @@ absl::StatusOr<Places> PlacesIn(Term& term, int depth, IsOutput is_output) {
       TENSORD_ASSIGN_OR_RETURN(PlacesInSums found,
                                PlacesIn(factor.parts(), depth + 1, is_output));
       Places& inside = found.places;
+      if (const Call* const call = factor.call()) inside.erase(call->taken);
       const bool may_sum = factor.group() != nullptr ||
                            std::ranges::none_of(inside, [&](const auto& at) {
                              return is_output(at.first);

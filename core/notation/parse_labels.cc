@@ -103,12 +103,14 @@ absl::Status Parser::AddLabel(TensorReference& tensor) {
   }
   const bool is_name = token_.kind == Token::Kind::kName;
   TENSORD_ASSIGN_OR_RETURN(Label label, ReadLabel());
-  if (is_name && token_.Is("[")) TENSORD_RETURN_IF_ERROR(ReadIndices(label));
+  if (is_name && token_.Is("[")) {
+    TENSORD_RETURN_IF_ERROR(ReadIndices(tensor.labels.size(), label));
+  }
   tensor.labels.push_back(std::move(label));
   return absl::OkStatus();
 }
 
-absl::Status Parser::ReadIndices(Label& label) {
+absl::Status Parser::ReadIndices(size_t mode, Label& label) {
   if (depth_ == limits_.max_depth) {
     return ErrorAt(token_.position, "PROGRAM_TOO_DEEP", "brackets open inside ",
                    depth_, " others, the limit is a depth of ",
@@ -123,7 +125,7 @@ absl::Status Parser::ReadIndices(Label& label) {
   TENSORD_RETURN_IF_ERROR(ReadBrackets(tensor, nullptr));
   Factor indices = TakeAtIndices(std::move(tensor), before);
   --depth_;
-  label.text = absl::StrCat(ToText(indices), "#", ++taken_count_);
+  label.text = absl::StrCat(ToText(indices), "#", mode);
   indices_.emplace_back(label, std::move(indices));
   return absl::OkStatus();
 }

@@ -63,9 +63,9 @@ class Parser {
   /// Labels between parentheses.
   absl::Status ReadTuple(TensorReference& tensor);
   absl::Status AddLabel(TensorReference& tensor);
-  /// Reads the labels of a tensor that stands where a label would, and gives it
-  /// a label.
-  absl::Status ReadIndices(Label& label);
+  /// Reads the labels of a tensor that stands where a label would, that of the
+  /// mode of that number, and gives it a label.
+  absl::Status ReadIndices(size_t mode, Label& label);
   /// What `tensor` has at the indices that were read since there were `before`.
   Factor TakeAtIndices(TensorReference tensor, size_t before);
   /// OK when there were none: where `where` completes `wanted labels `.
@@ -95,7 +95,6 @@ class Parser {
   const char* last_end_ = nullptr;  // of the token before it
   int64_t depth_ = 0;
   int64_t factor_count_ = 0;  // of the outermost term, or an argument
-  int64_t taken_count_ = 0;   // labels of what is taken from
   /// Tensors that stand where labels would, of which nothing is taken yet, by
   /// those labels.
   std::vector<std::pair<Label, Factor>> indices_;

@@ -49,8 +49,8 @@ using ElementFunction = std::variant<UnaryOperator, BinaryOperator>;
 /// that its arguments have at the same values of their labels. Those that an
 /// argument lacks repeat it.
 ///
-/// `A[I[i],j]` is TAKE of A and I: at A's label `taken`, which nothing else has
-/// and which is called "I[i]#" and a number, stands the element of I.
+/// `A[I[i],j]` is TAKE of A and I: at A's label `taken`, which is "I[i]#" and
+/// the mode's number and means nothing outside, stands the element of I.
 struct Call {
   ElementFunction function;
   std::vector<Sum> arguments;  // of WHERE the condition first

@@ -34,10 +34,7 @@ void Append(const TensorReference& tensor, std::string& text) {
   }
   if (!tensor.has_brackets) return;
   const auto append_label = [](std::string* out, const Label& label) {
-    // Of a tensor that stands where a label would its text alone.
-    const size_t end = label.text.find("]#");
-    *out +=
-        end == std::string::npos ? label.text : label.text.substr(0, end + 1);
+    *out += ToText(label);
   };
   absl::StrAppend(&text, "[", absl::StrJoin(tensor.labels, ",", append_label),
                   "]");
@@ -145,6 +142,17 @@ void Append(const MatrixCall& call, std::string& text) {
 std::string ToText(const Sum& sum) {
   std::string text;
   Append(sum, text);
+  return text;
+}
+
+std::string ToText(const Label& label) {
+  const size_t end = label.text.find("]#");
+  return end == std::string::npos ? label.text : label.text.substr(0, end + 1);
+}
+
+std::string ToText(const TensorReference& reference) {
+  std::string text;
+  Append(reference, text);
   return text;
 }
 

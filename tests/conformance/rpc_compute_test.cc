@@ -156,9 +156,10 @@ TEST_F(RpcConformance, TakeRefusesIndicesThatThereAreNot) {
     EXPECT_THAT(refused,
                 FailsWith(grpc::INVALID_ARGUMENT, "INDEX_OUT_OF_RANGE"));
     EXPECT_THAT(refused.status.error_message(),
-                HasSubstr(absl::StrCat("b has index ", index,
-                                       ", but the mode of a that is taken "
-                                       "from has extent 3, wanted -3 to 2")));
+                HasSubstr(absl::StrCat(
+                    "index ", index,
+                    " in b is out of range: the mode of a "
+                    "that is taken from has extent 3, wanted -3 to 2")));
   }
   // With a c it is taken instead.
   *request.mutable_c() = Named(Filled({2}), {2});

@@ -42,6 +42,10 @@ def test_takes_as_numpy_does(
     x = random_array(rng, shape, dtype)
     t = opened.upload(x)
     for axis in range(-len(shape), len(shape)):
+        for unsigned in "u2", "u4", "u8":
+            indices = np.zeros(2, unsigned)
+            taken = xp.take(t, indices, axis=axis).numpy()
+            np.testing.assert_array_equal(taken, np.take(x, indices, axis))
         for count in (), (3,), (0,), (2, 3):
             indices = some_indices(rng, x.shape[axis], count)
             expected = np.take(x, indices, axis)
@@ -78,6 +82,8 @@ def test_the_array_api_says_the_same(opened: tensord.Session) -> None:
 KEYS: dict[str, Callable[[Any], Any]] = {
     "rows": lambda i: i([2, 0]),
     "a list": lambda i: [2, 0, -1],
+    "lists": lambda i: (slice(None), [[2, 0], [1, -1]]),
+    "a tuple in a list": lambda i: ([(1, 2)], 0),
     "table": lambda i: i([[0, 1], [2, -3]]),
     "columns": lambda i: (slice(None), i([3, 0])),
     "last": lambda i: (..., i([4, 4])),
@@ -117,6 +123,11 @@ def test_indices_that_are_here_are_refused_at_once(opened: tensord.Session) -> N
     ):
         with pytest.raises(IndexError, match=r"index -?[45] is out of range, mode 1"):
             call()
+    with pytest.raises(IndexError, match="has index 18446744073709551615, wanted an"):
+        xp.take(t, np.array([2**64 - 1], np.uint64), axis=0)
+    for key in np.array([True, False, True]), [True], [0.5], b"ab", [opened.upload(1)]:
+        with pytest.raises(tensord.errors.InvalidIndex, match="item 0 of the index is"):
+            t[key]
     for indices in [0.5], ["a"], opened.upload(np.ones(2)), np.array([True, False]):
         with pytest.raises(TypeError, match="wanted (ints|an integer dtype)"):
             xp.take(t, indices, axis=0)
@@ -135,7 +146,8 @@ def test_indices_that_are_here_are_refused_at_once(opened: tensord.Session) -> N
 def test_indices_on_the_server_are_refused_there(opened: tensord.Session) -> None:
     t = opened.upload(A)
     message = (
-        r"b has index 7, but the mode of a that is taken from has extent 4, wanted -4 to 3"
+        r"index 7 in b is out of range: the mode of a that is taken from has extent 4, "
+        r"wanted -4 to 3"
     )
     with pytest.raises(IndexError, match=message) as caught:
         xp.take(t, opened.upload(np.array([0, 7, -5])[:2]), axis=1).numpy()
@@ -146,11 +158,11 @@ def test_indices_on_the_server_are_refused_there(opened: tensord.Session) -> Non
         for count in 1, 40:
             indices = np.zeros(count, np.int64)
             indices[-1] = index
-            with pytest.raises(IndexError, match=f"b has index {index}, but"):
+            with pytest.raises(IndexError, match=f"index {index} in b is"):
                 xp.take(wide, opened.upload(indices), axis=0).numpy()
-            with pytest.raises(IndexError, match=f"b has index {index}, but"):
+            with pytest.raises(IndexError, match=f"index {index} in b is"):
                 xp.take(wide.T, opened.upload(indices), axis=1).numpy()
-    with pytest.raises(IndexError, match="has extent 0, and so no index"):
+    with pytest.raises(IndexError, match="has extent 0, and so none"):
         xp.take(xp.zeros((0,)), opened.upload(np.array([0]))).numpy()
     np.testing.assert_array_equal(t[1:, opened.upload(np.array([3]))], A[1:, [3]])
 
@@ -193,6 +205,10 @@ STATEMENTS: dict[str, tuple[str, Callable[..., Any]]] = {
     "of indices": ("D[k] := M[I[J[k]],k]", lambda m, i, j: m[i[j], np.arange(4)]),
     "in a product": ("D[i,l] := M[I[i],k]*M[l,k]", lambda m, i, j: m[i] @ m.T),
     "summed": ("D[k] := M[I[i],k]*M[i,k]", lambda m, i, j: (m[i] * m).sum(0)),
+    "of two of one label": (
+        "D[i,k] := M[I[i],k]*N[I[i],k]",
+        lambda m, i, j: m[i] * m[:, ::-1][i],
+    ),
     "in a sum": (
         "D[i,k] := 2*M[I[i],k] - M[i,J[k]]/2",
         lambda m, i, j: 2 * m[i] - m[:, j] / 2,
@@ -215,6 +231,8 @@ def test_statements_take(opened: tensord.Session, case: str) -> None:
     i, j = np.array([3, 0, -1, 1], np.int32), np.array([2, -4, 1, 0], np.int8)
     given = np.array(1) if "I[]" in text else i
     names = {"I": given, **({"J": j} if "J[" in text else {})}
+    if "N[" in text:
+        names["N"] = m[:, ::-1]
     outputs = ["s" if text.startswith("s") else "D"]
     result = opened.run(text, M=m, outputs=outputs, **names)
     np.testing.assert_allclose(result.numpy(), known(m, i, j), rtol=1e-14)
@@ -239,9 +257,10 @@ def test_statements_say_what_is_wrong(opened: tensord.Session) -> None:
     assert "INDEX_NOT_INTEGER: line 1, column 11: 'M[I[i],k]' takes at elements of" in (
         refusal("D[i,k] := M[I[i],k]", I=np.ones(1))
     )
-    assert "INDEX_OUT_OF_RANGE: b has index 4, but the mode of a" in (
-        refusal("D[i,k] := M[I[i],k]", I=np.array([4]))
-    )
+    told = refusal("D[i,k] := M[i,k]\nE[i,k] := M[I[I[i]],k]", I=np.array([0, 0, 0, 4]))
+    assert "INDEX_OUT_OF_RANGE: line 2, column 13: 'I[I[i]]' takes at b = 'I[i]': index" in told
+    told = refusal("D[i,k] := M[I[i],k,k]", I=one)
+    assert "'M[I[i],k,k]' has 3 labels" in told
     assert "LABEL_UNMATCHED" in refusal("D[k] := M[I[i],k]", I=one)
     assert "NAME_UNKNOWN" in refusal("D[i,k] := M[J[i],k]")
     assert "MODE_COUNT_MISMATCH" in refusal("D[i,j,k] := M[I[i,j],k]", I=one)

@@ -25,7 +25,7 @@ def take(x: Any, indices: Any, /, axis: int | None = None, out: Any = None) -> A
 
     Raises:
         InvalidIndex: One is out of range. Of tensors the server says it, when the
-            result is used.
+            result is used; `out` has no contents then.
     """
     x = tensor_of(x, indices, out)
     if axis is None:

@@ -92,7 +92,8 @@ def _item(item: Any, position: int) -> stages_pb2.IndexItem:
     if _is_advanced(item):
         raise InvalidIndex(
             f"item {position} of the index is of type {type(item).__name__}: that is "
-            f"advanced indexing, which makes no view; {_TAKES}",
+            "advanced indexing, which makes no view; ints alone may be read so, "
+            f"as a copy; {_TAKES} for views",
             reason="INDEX_UNSUPPORTED",
         )
     try:

@@ -267,7 +267,8 @@ class Operations(abc.ABC, Generic[Outcome]):
                 "greater_equal", with results of bool; "where": `a` where `b`, of bools,
                 is true, and `c` elsewhere; or "take": `a` at the indices in `c`, of the
                 one mode that `a` has and the result lacks. With `b` those are in `b`, and
-                `c` is taken where one is out of range, which is an error else.
+                `c` is taken where one is out of range, which is an error else. In errors
+                they are b always.
             op_ab: Binary operator between `a` and `b`: one of the first six.
             alpha, beta, gamma: Factors of `a`, `b` and `c`.
             op_a, op_b, op_c: Unary operators, e.g. "sqrt".

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from tensord import _dtypes as dtypes
-from tensord._conversions import refuse_tensors
+from tensord._conversions import holds_tensors, refuse_tensors
+from tensord._indexing import takes_everything
 from tensord._tensor_handle import TensorHandle
 from tensord.errors import InvalidArgument, InvalidIndex
 
@@ -24,6 +25,7 @@ def index_operand(name: str, indices: Any) -> Any:
         indices: Integers.
 
     Raises:
+        InvalidIndex: One is beyond int64 (`INDEX_OUT_OF_RANGE`).
         TypeError: They are none, or a list has tensors.
     """
     if isinstance(indices, TensorHandle):
@@ -36,8 +38,13 @@ def index_operand(name: str, indices: Any) -> Any:
         array = array.astype(np.int64)  # Of an empty list.
     if array.dtype.kind not in "iu":
         raise TypeError(f"{name} is {indices!r}, wanted ints")
+    if array.dtype == np.uint64 and array.size and array.max() > _LARGEST:
+        raise InvalidIndex(
+            f"{name} has index {array.max()}, wanted an int64",
+            reason="INDEX_OUT_OF_RANGE",
+        )
     if array.dtype.kind == "u" and array.dtype.itemsize > 1:
-        array = np.minimum(array, _LARGEST).astype(np.int64)
+        array = array.astype(np.int64)
     return array.astype(dtypes.wire_dtype(array.dtype), copy=False)
 
 
@@ -104,6 +111,8 @@ def indexed(x: Any, key: Any) -> Any:
     Raises:
         InvalidIndex: Several are (`INDEX_UNSUPPORTED`); or one is out of range.
     """
+    if isinstance(key, _PLAIN):
+        return None
     items = list(key) if isinstance(key, tuple) else [key]
     if all(isinstance(item, _PLAIN) for item in items):
         return None
@@ -121,7 +130,7 @@ def indexed(x: Any, key: Any) -> Any:
     items[place] = slice(None)
     is_int = [not (i is None or i is Ellipsis or isinstance(i, slice)) for i in items]
     together = [i for i in range(len(items)) if is_int[i] or i == place]
-    seen = x[tuple(items)]
+    seen = x if takes_everything(tuple(items), x.ndim) else x[tuple(items)]
     if any(item is Ellipsis for item in items[:place]):
         axis = seen.ndim - 1 - sum(not each for each in is_int[place + 1 :])
     else:
@@ -140,11 +149,12 @@ def _is_indices(item: Any) -> bool:
         return False
     if hasattr(item, "ndim") and hasattr(item, "dtype"):
         return bool(item.ndim > 0 and item.dtype.kind in "iu")
-    if not isinstance(item, Sequence) or isinstance(item, str):
+    if not isinstance(item, Sequence) or isinstance(item, (str, bytes)):
         return False
-    return all(isinstance(each, (int, np.integer)) for each in item) and not any(
-        isinstance(each, bool) for each in item
-    )
+    if holds_tensors(item):
+        return False
+    array = np.asarray(item)
+    return array.dtype.kind in "iu" or not array.size
 
 
 def shape_along(x: Any, indices: Any, axis: int) -> tuple[int, ...]:

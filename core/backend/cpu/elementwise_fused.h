@@ -10,7 +10,7 @@ namespace tensord::core {
 
 /// Kernel "cpu.elementwise.fused": loads, operators and factors are applied to
 /// tiles that stay in the first-level cache. Takes every problem
-/// but TAKE.
+/// that is no TAKE.
 ///
 /// Lifetime  `threads` must outlive the kernel.
 std::unique_ptr<const ElementwiseKernel> CreateFusedElementwise(

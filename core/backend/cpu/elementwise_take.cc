@@ -261,8 +261,8 @@ TileSpace<4> MoveTilesOf(const Problem& problem) {
     most = std::clamp<int64_t>(
         static_cast<int64_t>(kKeptBytes / std::max(row_bytes, 1.0)), 1, most);
   }
-  wide_outer.step =
-      std::clamp<int64_t>(kMostElements / wide_inner.step, 1, most);
+  wide_outer.step = std::clamp<int64_t>(
+      kMostElements / std::max<int64_t>(wide_inner.step, 1), 1, most);
   TileSpace<4> wide;
   wide.Add(wide_inner);
   wide.Add(wide_outer);

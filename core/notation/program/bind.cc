@@ -7,8 +7,8 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "core/base/status.h"
+#include "core/notation/to_text.h"
 #include "core/ops/type_tables.h"
 
 namespace tensord::core {
@@ -17,18 +17,6 @@ namespace {
 std::string At(const TextPosition& position) {
   return absl::StrCat("line ", position.line, ", column ", position.column,
                       ": ");
-}
-
-/// `A[i,j]`.
-std::string TextOf(const TensorReference& reference) {
-  if (!reference.has_brackets) return reference.name;
-  return absl::StrCat(reference.is_diagonal ? "Diagonal(" : "", reference.name,
-                      reference.is_diagonal ? ")[" : "[",
-                      absl::StrJoin(reference.labels, ",",
-                                    [](std::string* to, const Label& label) {
-                                      absl::StrAppend(to, label.text);
-                                    }),
-                      "]");
 }
 
 Scalar Conjugate(const Scalar& x) { return {x.real, -x.imaginary}; }
@@ -233,7 +221,7 @@ absl::StatusOr<int32_t> Bindings::FindTensor(
   }
   if (std::ssize(reference.labels) != modes) {
     return InvalidArgument("MODE_COUNT_MISMATCH", At(reference.position), "'",
-                           TextOf(reference), "' has ", reference.labels.size(),
+                           ToText(reference), "' has ", reference.labels.size(),
                            " labels, but the tensor has ", modes, " modes");
   }
   return tensor;
@@ -243,7 +231,7 @@ Mode Bindings::IndexOf(const Label& label, Scope& scope) {
   const auto [at, is_new] =
       scope.try_emplace(label.text, static_cast<Mode>(extents_.size()));
   if (is_new) {
-    program_.index_names.push_back(label.text);
+    program_.index_names.push_back(ToText(label));
     extents_.push_back(-1);
     first_.emplace_back();
   }
@@ -300,7 +288,7 @@ absl::Status Bindings::CheckOutput(const TensorReference& output,
         MeetExtent(indices[m], extents[m],
                    absl::StrCat("line ", output.position.line, ", column ",
                                 output.position.column, ", in the output '",
-                                TextOf(output), "'")));
+                                ToText(output), "'")));
   }
   return absl::OkStatus();
 }
@@ -309,7 +297,7 @@ absl::StatusOr<BoundFactor> Bindings::BindTensor(
     const TensorReference& reference, bool is_conjugated, Scope& scope) {
   TENSORD_ASSIGN_OR_RETURN(const int32_t tensor, FindTensor(reference));
   BoundFactor factor;
-  factor.text = TextOf(reference);
+  factor.text = ToText(reference);
   const ProgramTensor& desc = program_.tensors[tensor];
   std::vector<Mode> indices;
   for (size_t m = 0; m < reference.labels.size(); ++m) {

@@ -86,11 +86,12 @@ struct BoundCall {
   /// Its inputs have this type, but for a condition, which is of bool.
   ElementType argument_type = ElementType::kFloat32;
   ElementType result_type = ElementType::kFloat32;
-  /// Of TAKE, what is an index of the first argument alone, unless that is of
-  /// extent 1.
+  /// Of TAKE, the index that the first argument has and the call lacks. The
+  /// argument lacks it, too, where its extent is 1.
   Mode taken = -1;
-  /// With indices of the call, and `taken`. An argument that is a number is a sum of
-  /// terms without factors.
+  StepPlace place;  // of TAKE
+  /// With indices of the call, and `taken`. An argument that is a number is a
+  /// sum of terms without factors.
   std::vector<BoundSum> arguments;
   Modes indices;
 };

@@ -90,12 +90,15 @@ absl::Status Bindings::AddCall(const Factor& factor, Scope& scope,
                                BoundTerm& term) {
   const Call& call = *factor.call();
   auto bound = std::make_unique<BoundCall>();
-  if (!call.taken.empty()) bound->taken = IndexOf({call.taken, {}}, scope);
+  Scope own;
+  if (!call.taken.empty()) bound->taken = IndexOf({call.taken, {}}, own);
   std::vector<std::optional<Scalar>> numbers;  // (argument)
   for (const Sum& argument : call.arguments) {
     Scope inner;
     for (const std::string& label : argument.labels) {
-      inner[label] = IndexOf({label, factor.position}, scope);
+      inner[label] = label == call.taken
+                         ? bound->taken
+                         : IndexOf({label, factor.position}, scope);
     }
     TENSORD_ASSIGN_OR_RETURN(bound->arguments.emplace_back(),
                              BindSum(argument, inner));
@@ -140,6 +143,9 @@ absl::Status Bindings::AddCall(const Factor& factor, Scope& scope,
                      Quoted(ToText(factor)), " takes at elements of ",
                      NameOf(indices), ", wanted an integer type");
     }
+    bound->place = {factor.position,
+                    absl::StrCat(Quoted(ToText(factor)), " takes at b = ",
+                                 Quoted(ToText(call.arguments[1])), ": ")};
   }
   std::vector<Mode> indices;
   for (const std::string& label : call.labels) {

@@ -259,7 +259,7 @@ absl::Status Emitter::Compute(const IndexedTensor& d, const BoundCall& call) {
         const ScaledTensor indices,
         InputOf(call.arguments[1], call.arguments[1].element_type, order,
                 false));
-    return steps_.Take(d, a, call.taken, indices.tensor);
+    return steps_.Take(d, a, call.taken, indices.tensor, call.place);
   }
   std::vector<ScaledTensor> inputs;
   for (size_t i = 0; i < call.arguments.size(); ++i) {

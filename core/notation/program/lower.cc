@@ -264,7 +264,7 @@ class Lowering {
         MatrixDescOf(call, bound, input_descs, output_descs, bindings_));
     TENSORD_RETURN_IF_ERROR(
         steps_.AddMatrixStep(std::move(desc), inputs, outputs, bound.truncation,
-                             MatrixPlace{call.position, RolesOf(call)}));
+                             StepPlace{call.position, RolesOf(call)}));
     for (const auto& [output, value] : converted) {
       const absl::Status added = steps_.Add(output, {{kOne, value}}, kZero);
       if (!added.ok()) return PlacedAt(call.position, added);

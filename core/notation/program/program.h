@@ -47,11 +47,11 @@ struct StepOperand {
   bool operator==(const StepOperand&) const = default;
 };
 
-/// Where a function of matrices is called, and what its operands are, in front
-/// of messages that call them a and b.
-struct MatrixPlace {
+/// Where a function of matrices is called, or elements are taken, and what the
+/// operands are, in front of messages that call them a and b.
+struct StepPlace {
   TextPosition position;
-  std::string roles;  // as RolesOf() has them
+  std::string roles;  // as RolesOf() has them, or like it
 };
 
 /// One operation. d's addend is d itself, if there is one.
@@ -60,11 +60,11 @@ struct ProgramStep {
   StepOperand a, b, c, d;
   std::vector<StepOperand> others;  // results behind the first, d
   Scalar alpha = kOne;
-  Scalar beta = kZero;               // of c in reductions and contractions
-  Scalar gamma = kZero;              // of c in element-wise operations
-  Truncation truncation;             // of an SVD
-  int32_t kept = -1;                 // of Program::kept_extents; of an SVD
-  std::optional<MatrixPlace> place;  // of a function of matrices
+  Scalar beta = kZero;             // of c in reductions and contractions
+  Scalar gamma = kZero;            // of c in element-wise operations
+  Truncation truncation;           // of an SVD
+  int32_t kept = -1;               // of Program::kept_extents; of an SVD
+  std::optional<StepPlace> place;  // of what may refuse elements
   /// In the slices of a block that are summed, all but the first add to d.
   bool accumulates = false;
   int32_t statement = 0;

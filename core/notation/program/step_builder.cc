@@ -282,7 +282,8 @@ absl::Status StepBuilder::Apply(const IndexedTensor& d,
 }
 
 absl::Status StepBuilder::Take(const IndexedTensor& d, const ScaledTensor& a,
-                               Mode taken, const IndexedTensor& indices) {
+                               Mode taken, const IndexedTensor& indices,
+                               StepPlace place) {
   ElementwiseDesc desc;
   desc.a = DescOf(a.tensor);
   if (!Has(desc.a.modes, taken)) {
@@ -301,6 +302,7 @@ absl::Status StepBuilder::Take(const IndexedTensor& d, const ScaledTensor& a,
   step.c = step.d = OperandOf(d);
   step.alpha = a.factor;
   step.beta = kOne;
+  step.place = std::move(place);
   return AddStep(std::move(step));
 }
 
@@ -321,7 +323,7 @@ absl::Status StepBuilder::AddMatrixStep(AnyDesc desc,
                                         absl::Span<const IndexedTensor> inputs,
                                         absl::Span<const IndexedTensor> outputs,
                                         const Truncation& truncation,
-                                        MatrixPlace place) {
+                                        StepPlace place) {
   ProgramStep step;
   step.place = std::move(place);
   step.desc = std::move(desc);

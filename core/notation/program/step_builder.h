@@ -69,9 +69,10 @@ class StepBuilder {
   absl::Status Apply(const IndexedTensor& d, const ElementFunction& function,
                      absl::Span<const ScaledTensor> inputs);
 
-  /// d = the elements of `a` whose index `taken` is that in `indices`.
+  /// d = the elements of `a` whose index `taken` is that in `indices`, which
+  /// are as they are in memory.
   absl::Status Take(const IndexedTensor& d, const ScaledTensor& a, Mode taken,
-                    const IndexedTensor& indices);
+                    const IndexedTensor& indices, StepPlace place);
 
   /// d = beta * d + the sum of one to three `terms`, two when beta is not 0.
   /// Modes of d that a term lacks repeat it.
@@ -90,7 +91,7 @@ class StepBuilder {
   absl::Status AddMatrixStep(AnyDesc desc,
                              absl::Span<const IndexedTensor> inputs,
                              absl::Span<const IndexedTensor> outputs,
-                             const Truncation& truncation, MatrixPlace place);
+                             const Truncation& truncation, StepPlace place);
   /// `tensor` as an operand with those modes; of those that it lacks the extent
   /// is 1.
   OperandDesc DescOf(const IndexedTensor& tensor,

@@ -27,7 +27,7 @@ bool Facts<ElementwiseProblem>::IsEmpty(const ElementwiseProblem& p) {
 
 template <>
 double Facts<ElementwiseProblem>::FlopCount(const ElementwiseProblem& p) {
-  double per_element = p.has_b ? 2 : 1;
+  double per_element = p.is_take() ? 0 : p.has_b ? 2 : 1;
   for (const UnaryOperator op : p.unary) {
     per_element += op == UnaryOperator::kIdentity ? 0 : 1;
   }
@@ -40,6 +40,7 @@ int64_t Facts<ElementwiseProblem>::MovedBytes(const ElementwiseProblem& p) {
   int64_t bytes = 0;
   for (size_t i = 0; i < p.types.size(); ++i) {
     if (i == ElementwiseProblem::kB && !p.has_b) continue;
+    if (i == ElementwiseProblem::kC && p.is_take()) continue;  // seldom read
     const int64_t count = p.is_take() && i == ElementwiseProblem::kA
                               ? TakenCount(p)
                               : Visited(p.modes, i);
@@ -53,8 +54,10 @@ std::string Facts<ElementwiseProblem>::Summarize(const ElementwiseProblem& p) {
   std::string text = absl::StrCat(
       p.has_b ? "trinary " : "binary ", NameOf(p.types[ElementwiseProblem::kA]),
       " -> ", NameOf(p.types[ElementwiseProblem::kD]), " in ",
-      NameOf(p.compute_type), ", ", NameOf(p.op_ab), ", ", NameOf(p.op_abc),
-      ":");
+      NameOf(p.compute_type), ", ",
+      IsTernary(p.op_abc) ? ""
+                          : absl::StrCat(std::string(NameOf(p.op_ab)), ", "),
+      NameOf(p.op_abc), ":");
   AppendLoops(&text, "modes", p.modes);
   if (p.is_take()) {
     absl::StrAppend(&text, " taken ", p.taken.extent, ":(", p.taken.strides[0],

@@ -72,8 +72,9 @@ enum class UnaryOperator {
 /// Numbered as in the contract. Reductions take the first four alone.
 /// Comparisons give bools; they, kWhere and kTake are for op_abc. kWhere takes
 /// elements of a where b is true, and of c elsewhere; kTake those of a at the
-/// indices in b, of the mode that a has and d lacks, and of c at others; of two
-/// operands, of a at those in c.
+/// indices in b, of the mode that a has and d lacks, and of c where an index is
+/// out of range. With two operands the indices are the second, and such an
+/// index is an error.
 enum class BinaryOperator {
   kAdd = 1,
   kMul = 2,

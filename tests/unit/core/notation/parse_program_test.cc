@@ -197,16 +197,16 @@ TEST(ParseProgramTest, TensorsStandWhereLabelsWould) {
   const Statement statement = OnlyStatement("D[k,i] = A[I[i],k,J[K[k]]]*2");
   const Call& last = *statement.value.terms[0].factors[0].call();
   EXPECT_EQ(last.function, ElementFunction(BinaryOperator::kTake));
-  EXPECT_EQ(last.taken, "J[K[k]]#3");
+  EXPECT_EQ(last.taken, "J[K[k]]#2");
   EXPECT_THAT(last.labels, ElementsAre("k", "i"));
   ASSERT_THAT(last.arguments, SizeIs(2));
-  EXPECT_THAT(last.arguments[0].labels, ElementsAre("k", "J[K[k]]#3", "i"));
+  EXPECT_THAT(last.arguments[0].labels, ElementsAre("k", "J[K[k]]#2", "i"));
   const Call& first = *last.arguments[0].terms[0].factors[0].call();
-  EXPECT_EQ(first.taken, "I[i]#1");
+  EXPECT_EQ(first.taken, "I[i]#0");
   EXPECT_THAT(first.arguments[0].labels,
-              ElementsAre("I[i]#1", "k", "J[K[k]]#3"));
+              ElementsAre("I[i]#0", "k", "J[K[k]]#2"));
   const Call& of_indices = *last.arguments[1].terms[0].factors[0].call();
-  EXPECT_EQ(of_indices.taken, "K[k]#2");
+  EXPECT_EQ(of_indices.taken, "K[k]#0");
 
   EXPECT_EQ(Canonical("D[i] = A[I[i] , I[i]]' + B[ J[] i]"),
             "D[i] = conj(A[I[i],I[i]]) + B[J[],i]\n");

@@ -103,6 +103,8 @@ class Maker {
   int MakeSigns();
   /// A function of a group, or a power of one.
   Factor MakeCall(const Texts& labels, int depth);
+  /// A tensor with another one in place of a label.
+  Factor MakeTaken(const Texts& labels);
   /// A factor without labels, as divisors are, behind its signs.
   Factor MakeScalar(int depth, bool& is_negated);
   /// What divides by being written before a `\`.
@@ -244,6 +246,41 @@ Factor Maker::MakeCall(const Texts& labels, int depth) {
   return factor;
 }
 
+Factor Maker::MakeTaken(const Texts& labels) {
+  const auto sum_of = [](TensorReference tensor, Texts open, bool is_ncon) {
+    Sum sum;
+    sum.labels = std::move(open);
+    Term& term = sum.terms.emplace_back();
+    term.has_labels = true;
+    term.is_ncon = is_ncon;
+    term.factors.emplace_back().value = std::move(tensor);
+    return sum;
+  };
+  const int at = Below(static_cast<int>(labels.size()));
+  TensorReference from, indices;
+  from.name = OneOf(kNames);
+  indices.name = OneOf(kNames);
+  from.has_brackets = indices.has_brackets = true;
+  indices.labels.push_back({labels[at], {}});
+  Factor factor;
+  Call call;
+  call.function = BinaryOperator::kTake;
+  Texts written = labels, open = labels;
+  written[at] = absl::StrCat(indices.name, "[", labels[at], "]");
+  call.taken = open[at] = absl::StrCat(written[at], "#", at);
+  for (const std::string& label : open) from.labels.push_back({label, {}});
+  Write(from.name);
+  WriteLabels(written);
+  call.labels = labels;
+  call.labels.erase(call.labels.begin() + at);
+  call.labels.push_back(labels[at]);
+  call.arguments.push_back(sum_of(std::move(from), open, false));
+  call.arguments.push_back(sum_of(std::move(indices), {labels[at]}, is_ncon_));
+  factor.value = std::move(call);
+  Write("");
+  return factor;
+}
+
 Factor Maker::MakeFactor(const Texts& labels, int depth) {
   // A group takes each label once; what it sums is its own.
   const bool is_distinct =
@@ -251,6 +288,7 @@ Factor Maker::MakeFactor(const Texts& labels, int depth) {
       labels.size();
   if (is_distinct && depth < 4 && Often(0.25)) return MakeGroup(labels, depth);
   if (is_distinct && depth < 3 && Often(0.15)) return MakeCall(labels, depth);
+  if (is_distinct && !labels.empty() && Often(0.1)) return MakeTaken(labels);
   Factor factor;
   const int conjugates = Often(0.2) ? 1 + Below(3) : 0;
   factor.is_conjugated = conjugates % 2 == 1;

@@ -41,6 +41,7 @@ std::string DumpFactor(const Factor& factor) {
     absl::StrAppend(&text, "function ", call->function.index(), " ",
                     std::visit([](auto op) { return static_cast<int>(op); },
                                call->function));
+    absl::StrAppend(&text, " ", Delimited(call->taken));
     for (const std::string& label : call->labels) {
       absl::StrAppend(&text, " ", Delimited(label));
     }
