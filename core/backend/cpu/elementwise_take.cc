@@ -49,10 +49,6 @@ class RefusedIndices {
   std::optional<std::pair<int64_t, int64_t>> range_ ABSL_GUARDED_BY(mutex_);
 };
 
-struct TwoWords {
-  uint64_t words[2];
-};
-
 constexpr TwoWords kNothing = {};
 
 /// Where a tile lies in a and where its elements go, and its indices.
@@ -218,17 +214,10 @@ template <typename Miss>
 void TakeTile(int64_t bytes, const void* a, const LoopMode<1>& taken,
               const Places& places, void* to, int64_t* offsets,
               const Miss& miss) {
-  const auto take = [&]<typename Word>(Word /*zero*/) {
+  VisitWord(bytes, [&]<typename Word>(Word /*zero*/) {
     TakeTile(static_cast<const Word*>(a), taken, places, static_cast<Word*>(to),
              offsets, miss);
-  };
-  switch (bytes) {
-    case 1: return take(uint8_t{});
-    case 2: return take(uint16_t{});
-    case 4: return take(uint32_t{});
-    case 8: return take(uint64_t{});
-    default: return take(TwoWords{});
-  }
+  });
 }
 
 constexpr int64_t kMostIndices = kTileElements<int64_t>;

@@ -4,25 +4,10 @@
 #include <cstring>
 
 #include "core/backend/cpu/block/loop_runs.h"
+#include "core/backend/cpu/block/transpose_block.h"
 
 namespace tensord::core {
 namespace {
-
-struct TwoWords {
-  uint64_t words[2];
-};
-
-/// Calls visit(zero) with a zero of the type that holds `element_bytes` bytes.
-template <typename Visitor>
-void VisitElement(int element_bytes, Visitor&& visit) {
-  switch (element_bytes) {
-    case 1: return visit(uint8_t{});
-    case 2: return visit(uint16_t{});
-    case 4: return visit(uint32_t{});
-    case 8: return visit(uint64_t{});
-    default: return visit(TwoWords{});
-  }
-}
 
 template <typename Element>
 void CopyRun(const Element* from, int64_t from_stride, Element* to,
@@ -41,7 +26,7 @@ void CopyRun(const Element* from, int64_t from_stride, Element* to,
 }  // namespace
 
 void Fill(ThreadPool& threads, const FillOperands& operands) {
-  VisitElement(operands.element_bytes, [&](auto value) {
+  VisitWord(operands.element_bytes, [&](auto value) {
     using Element = decltype(value);
     std::memcpy(&value, operands.value.data(), sizeof value);
     auto* const d = static_cast<Element*>(operands.d);
@@ -59,7 +44,7 @@ void Fill(ThreadPool& threads, const FillOperands& operands) {
 
 void Copy(ThreadPool& threads, const CopyOperands& operands) {
   constexpr size_t kA = CopyOperands::kA, kD = CopyOperands::kD;
-  VisitElement(operands.element_bytes, [&](auto zero) {
+  VisitWord(operands.element_bytes, [&](auto zero) {
     using Element = decltype(zero);
     const auto* const a = static_cast<const Element*>(operands.a);
     auto* const d = static_cast<Element*>(operands.d);

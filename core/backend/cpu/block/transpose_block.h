@@ -11,6 +11,23 @@ inline constexpr int64_t kCacheLineBytes = 64;
 /// Results of at least this size are streamed: they exceed what caches keep.
 inline constexpr int64_t kStreamingBytes = 16 << 20;
 
+/// An element of 16 bytes.
+struct TwoWords {
+  uint64_t words[2];
+};
+
+/// Calls visit(zero) with a zero of the type that holds `element_bytes` bytes.
+template <typename Visitor>
+decltype(auto) VisitWord(int64_t element_bytes, Visitor&& visit) {
+  switch (element_bytes) {
+    case 1: return visit(uint8_t{});
+    case 2: return visit(uint16_t{});
+    case 4: return visit(uint32_t{});
+    case 8: return visit(uint64_t{});
+    default: return visit(TwoWords{});
+  }
+}
+
 /// How results are written.
 enum class Stores : uint8_t {
   kCached,
