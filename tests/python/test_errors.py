@@ -14,7 +14,7 @@ import pytest
 import tensord
 from faulty_server import FaultyServer
 from tensord import errors
-from tensord.v1 import error_pb2
+from tensord.v1 import compute_pb2, error_pb2
 
 ONES = np.ones((4, 5))
 
@@ -423,18 +423,24 @@ def test_default_deadline_is_the_sessions():
         assert 900 < server.seconds_left < 1100
 
 
-def test_other_sessions_tensors_are_not_found(session, address):
+def test_other_sessions_tensors_are_not_found(session, address, stubs):
     with tensord.connect(address) as other:
-        theirs = other.upload(ONES)
-        for call in (
-            lambda: session.tensor(theirs.full_name),
-            lambda: session.permute(theirs, "ij", "ji"),
-            lambda: session.permute(ONES, "ij", "ij", out=theirs),
-        ):
-            with pytest.raises(tensord.NotFound) as failure:
-                call()
-            assert theirs.full_name in str(failure.value)
-            assert failure.value.reason == "TENSOR_NOT_FOUND"
+        theirs, ours = other.upload(ONES), session.upload(ONES)
+        with pytest.raises(tensord.NotFound) as failure:
+            session.tensor(theirs.full_name)
+        assert theirs.full_name in str(failure.value)
+        assert failure.value.reason == "TENSOR_NOT_FOUND"
+        # The client refuses operands of other sessions itself.
+        for a, d in (theirs, ours), (ours, theirs):
+            request = compute_pb2.PermuteRequest(
+                session=session.name,
+                a=compute_pb2.Operand(tensor=a.full_name, modes=[0, 1]),
+                d=compute_pb2.Output(tensor=d.full_name, modes=[0, 1]),
+            )
+            with pytest.raises(grpc.RpcError) as refusal:
+                stubs.compute.Permute(request)
+            assert refusal.value.code() == grpc.StatusCode.NOT_FOUND
+            assert theirs.full_name in refusal.value.details()
         np.testing.assert_array_equal(theirs.numpy(), ONES)
 
 

@@ -424,8 +424,9 @@ def test_plans_run_in_their_session(address, session, plan, a, b):
         with pytest.raises(tensord.NotFound):
             other.get_plan(plan.full_name)
         foreign = other.upload(a)
-        with pytest.raises(tensord.NotFound):
+        with pytest.raises(tensord.InvalidArgument) as failure:
             plan(foreign, b)
+        assert failure.value.reason == "SESSION_DIFFERS"
 
 
 # Pipelines.
