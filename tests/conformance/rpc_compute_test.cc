@@ -130,13 +130,13 @@ TEST_F(RpcConformance, TakeRefusesIndicesThatThereAreNot) {
   *request.mutable_a() = Named(x, {1, 2});
   v1::Operand& indices = *request.mutable_b();
   indices.add_modes(3);
-  const auto set_indices = [&](std::vector<int32_t> values) {
-    indices.mutable_inline_()->set_element_type(v1::ELEMENT_TYPE_INT32);
+  const auto set_indices = [&](std::vector<int64_t> values) {
+    indices.mutable_inline_()->set_element_type(v1::ELEMENT_TYPE_INT64);
     v1::Layout& layout = *indices.mutable_inline_()->mutable_layout();
     layout.clear_extents();
     layout.add_extents(std::ssize(values));
     indices.mutable_inline_()->set_data(values.data(),
-                                        values.size() * sizeof(int32_t));
+                                        values.size() * sizeof(int64_t));
   };
   set_indices({2, 0, -1, -3});
   *request.mutable_d() = New({3, 2});
@@ -150,7 +150,7 @@ TEST_F(RpcConformance, TakeRefusesIndicesThatThereAreNot) {
   ASSERT_THAT(elementwise(), IsOk());
   EXPECT_EQ(Values(response.result().tensor().name()),
             (std::vector<float>{2, 0, 2, 0, 5, 3, 5, 3}));
-  for (const int32_t index : {3, -4, INT32_MAX, INT32_MIN}) {
+  for (const int64_t index : {int64_t{3}, int64_t{-4}, INT64_MAX, INT64_MIN}) {
     set_indices({2, index, 0});
     const Outcome refused = elementwise();
     EXPECT_THAT(refused,

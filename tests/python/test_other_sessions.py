@@ -36,6 +36,12 @@ USES: dict[str, Callable[[Any, Any, Any], Any]] = {
     "plan of the session": lambda s, t, o: s.execute(
         s.plan.permute(SPEC, "ij", "ji"), o
     ),
+    "result of a plan": lambda s, t, o: s.execute(
+        s.plan.permute(SPEC, "ij", "ji"), t, out=o
+    ),
+    "factors of a plan": lambda s, t, o: s.execute_factorization(
+        s.plan.factorize("ij->ik,kj", SPEC, method="qr"), t, out=(s.create((3, 3), "f8"), o)
+    ),
     "indices": lambda s, t, o: xp.take(t, o.astype("i8"), axis=0),
 }
 

@@ -61,6 +61,7 @@ class Executor(EinsumOperations[Outcome]):
             **_factors(plan, {each: given.get(each) for each in _FACTORS}),
         )
         if out is not None:
+            check_session(self.link, "out", out)
             _put_output(request, out)
         inputs = _by_name(plan, operands, {each: given.get(each) for each in "abc"})
         if plan.adds_output and out is not None:
@@ -139,6 +140,8 @@ class FactorExecutor(Executor[Outcome], Factorizations[Outcome, Results, Names])
         )
         for place in places:
             place.check_result()
+            if place.out is not None:
+                check_session(self.link, "out", place.out)
         request = compute_pb2.ExecutePlanRequest(
             plan=plan.full_name,
             tensor_id=places[0].name or "",

@@ -72,9 +72,9 @@ absl::Status Take(const Problem& problem, const ElementwiseOperands& operands) {
     const int64_t given = b.At(at[Problem::kB]);
     int64_t index = given;
     const bool is_there = FindIndex(problem.taken, index);
-    const int64_t from = at[Problem::kA] + index * problem.taken.strides[0];
     Store(problem, operands, at[Problem::kD],
-          is_there ? a.At(from) : c.At(at[Problem::kC]));
+          is_there ? a.At(at[Problem::kA] + index * problem.taken.strides[0])
+                   : c.At(at[Problem::kC]));
     if (is_there || !operands.gamma.IsZero()) return;
     const auto [lowest, highest] = refused.value_or(std::pair(given, given));
     refused = {std::min(lowest, given), std::max(highest, given)};
