@@ -71,18 +71,19 @@ class Raw:
             host, port = address.split(":")
             self._socket = socket.create_connection((host, int(port)))
         self._socket.settimeout(20)
-        self._socket.sendall(opening(settings))
         self._received = b""
+        self.send(opening(settings))
 
     def send(self, more: bytes) -> None:
-        self._socket.sendall(more)
+        """Sends it, or what the server takes of it before it breaks the connection off."""
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            self._socket.sendall(more)
 
     def is_broken_off(self) -> bool:
         """Whether the server has ended it; what it has sent before that stays where it is."""
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-            self._socket.sendall(frame(6, 0, 0, bytes(8)))  # a ping
-            return False
-        return True
+        ended = select.poll()
+        ended.register(self._socket, select.POLLRDHUP)
+        return bool(ended.poll(0))
 
     def close(self) -> None:
         self._socket.close()
