@@ -45,9 +45,10 @@ TEST(FindPathTest, MemoryLimitsAreKept) {
   for (uint32_t seed = 0; seed < 400; ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937 rng(seed);
+    const bool is_large = seed % 20 == 0;
     const Network network = tensord::test::RandomNetwork(
-        rng, {.max_inputs = seed % 20 == 0 ? 24 : 8,
-              .max_indices = seed % 20 == 0 ? 40 : 16,
+        rng, {.max_inputs = is_large ? 24 : 8,
+              .max_indices = is_large ? 40 : 16,
               .max_occurrences = 2 + static_cast<int>(seed % 3)});
     const PathMethod method =
         seed % 2 == 0 ? PathMethod::kAuto : PathMethod::kGreedy;
@@ -58,14 +59,17 @@ TEST(FindPathTest, MemoryLimitsAreKept) {
     const auto path = FindPath(network, options);
     if (!path.ok()) {
       EXPECT_EQ(ReasonOf(path.status()), "PATH_MEMORY_LIMIT");
-      // Slicing everything would not have kept to it, for this tree.
+      EXPECT_GT(LeastPeakOf(path.status()), options.max_peak);
+      ++refused_count;
+      // A search of large ones may have found another tree in its time.
+      if (is_large) continue;
+      // Slicing everything would not have kept to it.
       std::vector<int32_t> all;
       for (size_t i = 0; i < network.extents.size(); ++i) {
         all.push_back(static_cast<int32_t>(i));
       }
       EXPECT_GT(tensord::test::CostByDefinition(network, free.tree, all).peak,
                 options.max_peak);
-      ++refused_count;
       continue;
     }
     const TreeCost cost =
