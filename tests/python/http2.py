@@ -71,11 +71,14 @@ class Raw:
             host, port = address.split(":")
             self._socket = socket.create_connection((host, int(port)))
         self._socket.settimeout(20)
+        self._socket.sendall(opening(settings))
         self._received = b""
-        self.send(opening(settings))
 
     def send(self, more: bytes) -> None:
-        """Sends it, or what the server takes of it before it breaks the connection off."""
+        self._socket.sendall(more)
+
+    def send_until_broken_off(self, more: bytes) -> None:
+        """Sends it, or what the server takes of it before it ends the connection."""
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             self._socket.sendall(more)
 

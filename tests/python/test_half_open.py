@@ -30,13 +30,17 @@ CHECK = "/grpc.health.v1.Health/Check"
 SERVING = b"\x08\x01"
 
 
+def beginnings(path: str, count: int, **metadata: str) -> bytes:
+    """Calls that have headers and nothing else."""
+    return b"".join(headers(path, 2 * i + 1, **metadata) for i in range(count))
+
+
 class HalfOpen(Raw):
-    """One with calls that have headers and nothing else."""
+    """One with such calls."""
 
     def __init__(self, address: str, path: str, count: int, **metadata: str) -> None:
         super().__init__(address)
-        calls = (headers(path, 2 * i + 1, **metadata) for i in range(count))
-        self.send(b"".join(calls))
+        self.send(beginnings(path, count, **metadata))
         self._socket.setblocking(False)
 
     def ended(self) -> int:
@@ -130,7 +134,8 @@ def test_who_has_more_calls_than_a_connection_may_have_loses_it(
     most.close()
     assert eventually(lambda: requests_bytes(server_of_anybody) == 0)
     # gRPC alone would take them, as long as nobody acknowledges its settings.
-    more = HalfOpen(address, OPEN, 1500)
+    more = Raw(address)
+    more.send_until_broken_off(beginnings(OPEN, 1500))
     assert eventually(more.is_broken_off)
     assert eventually(lambda: requests_bytes(server_of_anybody) == 0)
     caller = Caller(address)
@@ -151,13 +156,17 @@ def test_who_takes_no_answers_loses_the_connection(tmp_path: Path, token: str, p
     """Strangers, whose refusals fill the socket first."""
     with served(tmp_path, 1) as server:
         deaf = Raw(server.address)
+        begun = time.monotonic()
         stream = 1
         while not (deaf.is_broken_off() or waits_for_its_client(server)):
             assert stream < 100_000
             calls = range(stream, stream + 200, 2)
-            deaf.send(b"".join(headers(path, i) + request(b"", i) for i in calls))
+            deaf.send_until_broken_off(
+                b"".join(headers(path, i) + request(b"", i) for i in calls)
+            )
             stream += 200
         assert eventually(deaf.is_broken_off)
+        assert time.monotonic() > begun + 1  # as long as the server waits, at least
         assert eventually(lambda: requests_bytes(server) == 0)
         caller = Caller(server.address, token)
         assert caller.describe(caller.open()).session.name
