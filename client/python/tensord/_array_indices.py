@@ -5,6 +5,8 @@ from __future__ import annotations
 import operator
 from typing import Any
 
+import numpy as np
+
 from tensord._array_session import tensor_of
 from tensord._conversions import stored
 from tensord._stages import axis_of
@@ -32,7 +34,7 @@ def take(x: Any, indices: Any, /, axis: int | None = None, out: Any = None) -> A
         x, axis = x.reshape(-1), 0
     axis = axis_of("axis", axis, x.ndim)
     indices = index_operand("indices", indices)
-    if indices.ndim == 0 and not hasattr(indices, "session"):
+    if isinstance(indices, np.ndarray) and indices.ndim == 0:
         result = x[(*(slice(None),) * axis, operator.index(indices))]
     else:
         result = take_indices(x, axis, indices)
