@@ -47,7 +47,7 @@ constexpr NamedFunction kFunctions[] = {
     {"where", BinaryOperator::kWhere, 3},
 };
 
-constexpr MatrixFunction kMatrixFunctions[] = {
+constexpr StatementFunction kStatementFunctions[] = {
     {"svd", FactorizationMethod::kSvd, 1},
     {"qr", FactorizationMethod::kQr, 1},
     {"lq", FactorizationMethod::kLq, 1},
@@ -65,14 +65,14 @@ const NamedFunction* FindFunction(absl::string_view name) {
   return found == std::end(kFunctions) ? nullptr : found;
 }
 
-const MatrixFunction* FindMatrixFunction(absl::string_view name) {
+const StatementFunction* FindStatementFunction(absl::string_view name) {
   const auto* const found =
-      std::ranges::find(kMatrixFunctions, name, &MatrixFunction::name);
-  return found == std::end(kMatrixFunctions) ? nullptr : found;
+      std::ranges::find(kStatementFunctions, name, &StatementFunction::name);
+  return found == std::end(kStatementFunctions) ? nullptr : found;
 }
 
-absl::string_view NotationOf(const MatrixCall& call) {
-  for (const MatrixFunction& function : kMatrixFunctions) {
+absl::string_view NotationOf(const StatementCall& call) {
+  for (const StatementFunction& function : kStatementFunctions) {
     if (function.method == call.method &&
         function.argument_count == std::ssize(call.arguments)) {
       return function.name;
@@ -87,7 +87,7 @@ std::string NearestFunction(absl::string_view name) {
   for (const NamedFunction& function : kFunctions) {
     known.emplace_back(function.name);
   }
-  for (const MatrixFunction& function : kMatrixFunctions) {
+  for (const StatementFunction& function : kStatementFunctions) {
     known.emplace_back(function.name);
   }
   const std::string nearest = Nearest(name, known);

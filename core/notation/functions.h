@@ -19,18 +19,18 @@ struct NamedFunction {
 /// Null when no function is called `name`.
 const NamedFunction* FindFunction(absl::string_view name);
 
-/// A function of whole matrices, see MatrixCall.
-struct MatrixFunction {
+/// A function of whole matrices, see StatementCall.
+struct StatementFunction {
   absl::string_view name;
   std::optional<FactorizationMethod> method;
   int argument_count;
 };
 
 /// Null when no function of matrices is called `name`.
-const MatrixFunction* FindMatrixFunction(absl::string_view name);
+const StatementFunction* FindStatementFunction(absl::string_view name);
 
 /// `svd`, `solve`.
-absl::string_view NotationOf(const MatrixCall& call);
+absl::string_view NotationOf(const StatementCall& call);
 
 /// What a name that is no function's may have been meant for: " the nearest is
 /// 'sqrt'," or "".

@@ -96,10 +96,10 @@ absl::StatusOr<Statement> Parser::ReadStatement() {
   TENSORD_ASSIGN_OR_RETURN(statement.output, ReadOutput(colon));
   TENSORD_RETURN_IF_ERROR(ReadOtherOutputs(statement));
   TENSORD_ASSIGN_OR_RETURN(statement.assignment, ReadAssignment());
-  TENSORD_ASSIGN_OR_RETURN(const MatrixFunction* const function,
-                           PeekMatrixFunction());
+  TENSORD_ASSIGN_OR_RETURN(const StatementFunction* const function,
+                           PeekStatementFunction());
   if (function != nullptr) {
-    TENSORD_RETURN_IF_ERROR(ReadMatrixCall(*function, statement));
+    TENSORD_RETURN_IF_ERROR(ReadStatementCall(*function, statement));
   } else if (!statement.others.empty()) {
     return ErrorAt(token_.position, "SYNTAX_ERROR", "got ", Shown(token_), ",",
                    NearestFunction(token_.text),
@@ -310,7 +310,7 @@ absl::Status Parser::ReadDiagonal(TensorReference& tensor) {
 
 absl::Status Parser::ReadCall(const TensorReference& name, Factor& factor) {
   const NamedFunction* const function = FindFunction(name.name);
-  if (function == nullptr && FindMatrixFunction(name.name) != nullptr) {
+  if (function == nullptr && FindStatementFunction(name.name) != nullptr) {
     return ErrorAt(name.position, "SYNTAX_ERROR", "got ", name.name,
                    "() in an expression, wanted it as all that a statement "
                    "assigns, and what follows in the next");

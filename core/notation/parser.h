@@ -33,10 +33,10 @@ class Parser {
   /// Results behind the first, if there are any.
   absl::Status ReadOtherOutputs(Statement& statement);
   /// The function of matrices that is called next; null: another value comes.
-  absl::StatusOr<const MatrixFunction*> PeekMatrixFunction() const;
-  absl::Status ReadMatrixCall(const MatrixFunction& function,
-                              Statement& statement);
-  absl::Status ReadMatrixOption(MatrixCall& call);
+  absl::StatusOr<const StatementFunction*> PeekStatementFunction() const;
+  absl::Status ReadStatementCall(const StatementFunction& function,
+                                 Statement& statement);
+  absl::Status ReadCallOption(StatementCall& call);
   /// A sum, or a comparison of two.
   absl::StatusOr<Sum> ReadExpression();
   absl::StatusOr<Sum> ReadSum();

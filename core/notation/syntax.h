@@ -130,7 +130,7 @@ inline std::span<Sum> Factor::parts() {
 enum class Assignment { kStore, kCreate, kAdd, kSubtract };
 
 /// `rank=64`, `cutoff=x`, `absorb=left`: a number, a scalar's name or a word.
-struct MatrixOption {
+struct CallOption {
   std::string name;
   std::variant<double, std::string> value;
   TextPosition position;
@@ -138,11 +138,11 @@ struct MatrixOption {
 
 /// `svd(T[a,b,c]; rank=64)`: what is computed of whole matrices. Which of the
 /// labels number rows, and which columns, is said by those of the results.
-struct MatrixCall {
+struct StatementCall {
   /// Absent: linear equations are solved, of one argument an inverse is taken.
   std::optional<FactorizationMethod> method;
   std::vector<Sum> arguments;
-  std::vector<MatrixOption> options;
+  std::vector<CallOption> options;
   TextPosition position;
 };
 
@@ -152,8 +152,8 @@ struct Statement {
   TensorReference output;
   std::vector<TensorReference> others;  // of a call, results behind the first
   Assignment assignment = Assignment::kStore;
-  Sum value;                       // without terms when there is
-  std::optional<MatrixCall> call;  // which adds to nothing
+  Sum value;                          // without terms when there is
+  std::optional<StatementCall> call;  // which adds to nothing
 
   /// All that it makes or writes, in the order in which it is written.
   std::vector<const TensorReference*> outputs() const;
@@ -180,7 +180,7 @@ struct ProgramSyntax {
 struct NotationLimits {
   int64_t max_text_bytes = 1 << 20;
   int64_t max_statements = 10'000;
-  /// Of a term, with those in its groups, or an argument of a MatrixCall; an
+  /// Of a term, with those in its groups, or an argument of a StatementCall; an
   /// Einstein sum's operands.
   int64_t max_factors = 4'096;
   /// Of a tensor; of a group, those in Sum::labels.

@@ -119,13 +119,13 @@ absl::string_view SymbolOf(Assignment assignment) {
 }
 
 /// `svd(A[i,j]; rank=2)`.
-void Append(const MatrixCall& call, std::string& text) {
+void Append(const StatementCall& call, std::string& text) {
   absl::StrAppend(&text, NotationOf(call), "(");
   for (const Sum& argument : call.arguments) {
     if (&argument != &call.arguments.front()) text += ",";
     Append(argument, text);
   }
-  for (const MatrixOption& option : call.options) {
+  for (const CallOption& option : call.options) {
     text += &option == &call.options.front() ? "; " : ", ";
     absl::StrAppend(&text, option.name, "=");
     if (const auto* const number = std::get_if<double>(&option.value)) {
@@ -162,7 +162,7 @@ std::string ToText(const Factor& factor) {
   return text;
 }
 
-std::string RolesOf(const MatrixCall& call) {
+std::string RolesOf(const StatementCall& call) {
   std::string roles = absl::StrCat(NotationOf(call), "() of");
   absl::string_view role = " a = ";
   for (const Sum& argument : call.arguments) {

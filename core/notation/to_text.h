@@ -22,6 +22,6 @@ std::string ToText(const Label& label);
 
 /// What operands of a call stand for in messages of the operation: "svd() of a
 /// = 'T[a,b]': ". Long ones are cut.
-std::string RolesOf(const MatrixCall& call);
+std::string RolesOf(const StatementCall& call);
 
 }  // namespace tensord::core

@@ -97,7 +97,7 @@ struct BoundCall {
 };
 
 /// A function of whole matrices, with indices of its statement.
-struct BoundMatrixCall {
+struct BoundStatementCall {
   std::vector<BoundSum> arguments;
   std::vector<std::vector<Mode>> inputs;   // (argument)(mode), also of extent 1
   std::vector<std::vector<Mode>> outputs;  // (result)(mode), likewise
@@ -136,7 +136,7 @@ class Bindings {
   /// A statement that calls a function of matrices.
   /// Errors  those of Bind(); of options SYNTAX_ERROR, and what Validate() says
   ///         of truncations.
-  absl::StatusOr<BoundMatrixCall> BindCall(const Statement& statement);
+  absl::StatusOr<BoundStatementCall> BindCall(const Statement& statement);
   /// A product of the first operands. An extent of 1 goes with any other.
   absl::StatusOr<Bound> Bind(const EinsumSyntax& einsum,
                              absl::Span<const NamedOperand> operands);
@@ -163,9 +163,9 @@ class Bindings {
 
   Mode IndexOf(const Label& label, Scope& scope);
   /// The number that an option of a call is: one, or a real scalar's.
-  absl::StatusOr<double> LimitOf(const MatrixOption& option) const;
-  absl::Status TakeOption(const MatrixCall& call, const MatrixOption& option,
-                          BoundMatrixCall& bound) const;
+  absl::StatusOr<double> LimitOf(const CallOption& option) const;
+  absl::Status TakeOption(const StatementCall& call, const CallOption& option,
+                          BoundStatementCall& bound) const;
   /// `place` is where in the text, in front of messages.
   absl::Status MeetExtent(Mode index, int64_t extent, const std::string& where,
                           absl::string_view place = "");

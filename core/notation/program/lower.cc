@@ -11,11 +11,11 @@
 #include "core/base/status.h"
 #include "core/notation/program/arena.h"
 #include "core/notation/program/bind.h"
+#include "core/notation/program/call_desc.h"
 #include "core/notation/program/check_costs.h"
 #include "core/notation/program/drop_unread.h"
 #include "core/notation/program/emit.h"
 #include "core/notation/program/fold_constants.h"
-#include "core/notation/program/matrix_desc.h"
 #include "core/notation/program/step_builder.h"
 #include "core/notation/text_error.h"
 #include "core/notation/to_text.h"
@@ -204,8 +204,8 @@ class Lowering {
  private:
   absl::Status LowerCall(const Statement& statement,
                          absl::Span<const Target> targets) {
-    const MatrixCall& call = *statement.call;
-    TENSORD_ASSIGN_OR_RETURN(const BoundMatrixCall bound,
+    const StatementCall& call = *statement.call;
+    TENSORD_ASSIGN_OR_RETURN(const BoundStatementCall bound,
                              bindings_.BindCall(statement));
     emitter_.BeginStatement(static_cast<int32_t>(targets[0].statement));
     std::vector<int32_t> tensors(targets.size(), -1);  // (result)
@@ -231,9 +231,10 @@ class Lowering {
   }
 
   /// The call's results, into `tensors`.
-  absl::Status Compute(const MatrixCall& call, const BoundMatrixCall& bound,
+  absl::Status Compute(const StatementCall& call,
+                       const BoundStatementCall& bound,
                        const std::vector<int32_t>& tensors) {
-    const ElementType argument_type = MatrixTypeOf(bound);
+    const ElementType argument_type = ArgumentTypeOf(bound);
     std::vector<IndexedTensor> inputs, outputs;
     std::vector<OperandDesc> input_descs, output_descs;
     for (size_t i = 0; i < bound.arguments.size(); ++i) {
@@ -259,12 +260,11 @@ class Lowering {
       output_descs.push_back(steps_.DescOf(output, ResultModesOf(bound, i)));
       outputs.push_back(std::move(output));
     }
-    TENSORD_ASSIGN_OR_RETURN(
-        AnyDesc desc,
-        MatrixDescOf(call, bound, input_descs, output_descs, bindings_));
+    TENSORD_ASSIGN_OR_RETURN(AnyDesc desc, CallDescOf(call, bound, input_descs,
+                                                      output_descs, bindings_));
     TENSORD_RETURN_IF_ERROR(
-        steps_.AddMatrixStep(std::move(desc), inputs, outputs, bound.truncation,
-                             StepPlace{call.position, RolesOf(call)}));
+        steps_.AddCallStep(std::move(desc), inputs, outputs, bound.truncation,
+                           StepPlace{call.position, RolesOf(call)}));
     for (const auto& [output, value] : converted) {
       const absl::Status added = steps_.Add(output, {{kOne, value}}, kZero);
       if (!added.ok()) return PlacedAt(call.position, added);

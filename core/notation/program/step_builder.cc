@@ -319,11 +319,11 @@ OperandDesc StepBuilder::DescOf(const IndexedTensor& tensor,
   return desc;
 }
 
-absl::Status StepBuilder::AddMatrixStep(AnyDesc desc,
-                                        absl::Span<const IndexedTensor> inputs,
-                                        absl::Span<const IndexedTensor> outputs,
-                                        const Truncation& truncation,
-                                        StepPlace place) {
+absl::Status StepBuilder::AddCallStep(AnyDesc desc,
+                                      absl::Span<const IndexedTensor> inputs,
+                                      absl::Span<const IndexedTensor> outputs,
+                                      const Truncation& truncation,
+                                      StepPlace place) {
   ProgramStep step;
   step.place = std::move(place);
   step.desc = std::move(desc);

@@ -88,10 +88,9 @@ class StepBuilder {
 
   /// An operation on whole matrices. An SVD keeps as many values as
   /// `truncation` says.
-  absl::Status AddMatrixStep(AnyDesc desc,
-                             absl::Span<const IndexedTensor> inputs,
-                             absl::Span<const IndexedTensor> outputs,
-                             const Truncation& truncation, StepPlace place);
+  absl::Status AddCallStep(AnyDesc desc, absl::Span<const IndexedTensor> inputs,
+                           absl::Span<const IndexedTensor> outputs,
+                           const Truncation& truncation, StepPlace place);
   /// `tensor` as an operand with those modes; of those that it lacks the extent
   /// is 1.
   OperandDesc DescOf(const IndexedTensor& tensor,

@@ -80,7 +80,7 @@ absl::Status CheckNamed(const core::ProgramSyntax& syntax,
     }
     for (const core::Sum& part : statement.parts()) AddNames(part, names);
     if (!statement.call) continue;
-    for (const core::MatrixOption& option : statement.call->options) {
+    for (const core::CallOption& option : statement.call->options) {
       const auto* const scalar = std::get_if<std::string>(&option.value);
       if (scalar != nullptr) names.insert(*scalar);
     }

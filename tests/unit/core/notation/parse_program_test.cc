@@ -361,7 +361,7 @@ TEST(ParseProgramTest, ReadsFunctionsOfMatrices) {
   EXPECT_EQ(Dump(statement.others[1].labels), "k,b");
   EXPECT_THAT(statement.value.terms, SizeIs(0));
   ASSERT_TRUE(statement.call.has_value());
-  const MatrixCall& call = *statement.call;
+  const StatementCall& call = *statement.call;
   EXPECT_EQ(call.method, FactorizationMethod::kSvd);
   EXPECT_EQ(call.position, (TextPosition{2, 12}));
   ASSERT_THAT(call.arguments, SizeIs(1));
@@ -393,7 +393,7 @@ TEST(ParseProgramTest, FactorsOfFunctionsOfMatricesCountOneByOne) {
             "PROGRAM_TOO_LONG");
 }
 
-TEST(ParseProgramTest, NamesOfMatrixFunctionsAreNamesWithoutParentheses) {
+TEST(ParseProgramTest, NamesOfStatementFunctionsAreNamesWithoutParentheses) {
   EXPECT_FALSE(OnlyStatement("D[i,j] := svd[i,j]*qr + inv[i,j]").call);
   EXPECT_FALSE(OnlyStatement("svd[i] += solve").call);
 }

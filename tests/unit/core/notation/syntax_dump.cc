@@ -84,7 +84,7 @@ std::string Dump(const ProgramSyntax& program) {
                     " ");
     if (statement.call) {
       absl::StrAppend(&text, NotationOf(*statement.call), " ");
-      for (const MatrixOption& option : statement.call->options) {
+      for (const CallOption& option : statement.call->options) {
         absl::StrAppend(&text, option.name, " ");
         if (const auto* number = std::get_if<double>(&option.value)) {
           absl::StrAppendFormat(&text, "%.17g ", *number);

@@ -1,4 +1,4 @@
-#include "core/notation/program/matrix_desc.h"
+#include "core/notation/program/call_desc.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -56,7 +56,7 @@ std::string WithLabels(absl::string_view text, const Bindings& bindings) {
   return result;
 }
 
-absl::Status ErrorOf(const absl::Status& status, const MatrixCall& call,
+absl::Status ErrorOf(const absl::Status& status, const StatementCall& call,
                      const Bindings& bindings) {
   if (status.ok()) return status;
   return PlacedAt(call.position,
@@ -66,9 +66,9 @@ absl::Status ErrorOf(const absl::Status& status, const MatrixCall& call,
 }
 
 /// An argument as far as it is known before it is computed.
-OperandDesc ArgumentOf(const BoundMatrixCall& bound, size_t i,
+OperandDesc ArgumentOf(const BoundStatementCall& bound, size_t i,
                        const Bindings& bindings) {
-  OperandDesc argument{.element_type = MatrixTypeOf(bound),
+  OperandDesc argument{.element_type = ArgumentTypeOf(bound),
                        .modes = Named(ArgumentModesOf(bound, i))};
   ModeVector extents;
   for (const Mode index : ArgumentModesOf(bound, i)) {
@@ -94,7 +94,8 @@ std::vector<Mode> InOrder(absl::Span<const Mode> order,
 }
 
 absl::Status SetInnerExtent(FactorizationMethod method,
-                            const BoundMatrixCall& bound, Bindings& bindings) {
+                            const BoundStatementCall& bound,
+                            Bindings& bindings) {
   const FactorPlaces places = PlacesOf(method, bound.outputs.size());
   const auto modes_of = [&](std::optional<size_t> place) {
     return place ? std::optional(Named(ResultModesOf(bound, *place)))
@@ -115,7 +116,7 @@ absl::Status SetInnerExtent(FactorizationMethod method,
   return absl::OkStatus();
 }
 
-absl::Status SetInverseExtents(const BoundMatrixCall& bound,
+absl::Status SetInverseExtents(const BoundStatementCall& bound,
                                Bindings& bindings) {
   const OperandDesc a = ArgumentOf(bound, 0, bindings);
   std::optional<OperandDesc> b;
@@ -142,7 +143,7 @@ FactorizationDesc Factorization(FactorizationMethod method,
   return desc;
 }
 
-LinearSolveDesc LinearSolve(const BoundMatrixCall& bound,
+LinearSolveDesc LinearSolve(const BoundStatementCall& bound,
                             absl::Span<const OperandDesc> inputs,
                             const OperandDesc& d) {
   LinearSolveDesc desc{.structure = bound.structure,
@@ -154,7 +155,8 @@ LinearSolveDesc LinearSolve(const BoundMatrixCall& bound,
   return desc;
 }
 
-absl::Status ValidateCall(const MatrixCall& call, const BoundMatrixCall& bound,
+absl::Status ValidateCall(const StatementCall& call,
+                          const BoundStatementCall& bound,
                           absl::Span<const OperandDesc> inputs,
                           absl::Span<const OperandDesc> outputs) {
   if (!call.method) return Validate(LinearSolve(bound, inputs, outputs[0]));
@@ -166,7 +168,7 @@ absl::Status ValidateCall(const MatrixCall& call, const BoundMatrixCall& bound,
 
 }  // namespace
 
-ElementType MatrixTypeOf(const BoundMatrixCall& bound) {
+ElementType ArgumentTypeOf(const BoundStatementCall& bound) {
   ElementType type = bound.arguments[0].element_type;
   for (const BoundSum& argument : bound.arguments) {
     type = PromotedType(type, argument.element_type);
@@ -174,19 +176,19 @@ ElementType MatrixTypeOf(const BoundMatrixCall& bound) {
   return ReciprocalType(type);
 }
 
-ElementType ResultTypeOf(const MatrixCall& call, const BoundMatrixCall& bound,
-                         size_t i) {
-  const ElementType type = MatrixTypeOf(bound);
+ElementType ResultTypeOf(const StatementCall& call,
+                         const BoundStatementCall& bound, size_t i) {
+  const ElementType type = ArgumentTypeOf(bound);
   const bool are_values =
       call.method && PlacesOf(*call.method, bound.outputs.size()).values == i;
   return are_values ? RealPartOf(type) : type;
 }
 
-std::vector<Mode> ArgumentModesOf(const BoundMatrixCall& bound, size_t i) {
+std::vector<Mode> ArgumentModesOf(const BoundStatementCall& bound, size_t i) {
   return InOrder(bound.inputs[0], bound.inputs[i]);
 }
 
-std::vector<Mode> ResultModesOf(const BoundMatrixCall& bound, size_t i) {
+std::vector<Mode> ResultModesOf(const BoundStatementCall& bound, size_t i) {
   std::vector<Mode> modes = InOrder(bound.inputs[0], bound.outputs[i]);
   if (bound.outputs.size() != 2) return modes;
   // What both results have is a batch: eigenvalues say which.
@@ -198,19 +200,19 @@ std::vector<Mode> ResultModesOf(const BoundMatrixCall& bound, size_t i) {
   return modes;
 }
 
-absl::Status SetResultExtents(const MatrixCall& call,
-                              const BoundMatrixCall& bound,
+absl::Status SetResultExtents(const StatementCall& call,
+                              const BoundStatementCall& bound,
                               Bindings& bindings) {
   return ErrorOf(call.method ? SetInnerExtent(*call.method, bound, bindings)
                              : SetInverseExtents(bound, bindings),
                  call, bindings);
 }
 
-absl::StatusOr<AnyDesc> MatrixDescOf(const MatrixCall& call,
-                                     const BoundMatrixCall& bound,
-                                     absl::Span<const OperandDesc> inputs,
-                                     absl::Span<const OperandDesc> outputs,
-                                     const Bindings& bindings) {
+absl::StatusOr<AnyDesc> CallDescOf(const StatementCall& call,
+                                   const BoundStatementCall& bound,
+                                   absl::Span<const OperandDesc> inputs,
+                                   absl::Span<const OperandDesc> outputs,
+                                   const Bindings& bindings) {
   const auto named = [](absl::Span<const OperandDesc> operands) {
     std::vector<OperandDesc> all;
     for (const OperandDesc& operand : operands) all.push_back(Named(operand));

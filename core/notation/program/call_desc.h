@@ -17,17 +17,17 @@ namespace tensord::core {
 
 /// The type that matrices are computed in: that of the arguments, of integers
 /// float64.
-ElementType MatrixTypeOf(const BoundMatrixCall& bound);
+ElementType ArgumentTypeOf(const BoundStatementCall& bound);
 /// That of result number `i`: values are real.
-ElementType ResultTypeOf(const MatrixCall& call, const BoundMatrixCall& bound,
-                         size_t i);
+ElementType ResultTypeOf(const StatementCall& call,
+                         const BoundStatementCall& bound, size_t i);
 
 /// The modes of argument or result number `i` in the order that numbers rows
 /// and columns: that of the first argument, batches of eigenvectors before
 /// rows, and what the first argument lacks behind. How results lie is another
 /// matter.
-std::vector<Mode> ArgumentModesOf(const BoundMatrixCall& bound, size_t i);
-std::vector<Mode> ResultModesOf(const BoundMatrixCall& bound, size_t i);
+std::vector<Mode> ArgumentModesOf(const BoundStatementCall& bound, size_t i);
+std::vector<Mode> ResultModesOf(const BoundStatementCall& bound, size_t i);
 
 /// Gives those indices their extents that results alone have: the inner one of
 /// a factorization, as long as the matrix's shorter side or as `rank`, and the
@@ -36,17 +36,18 @@ std::vector<Mode> ResultModesOf(const BoundMatrixCall& bound, size_t i);
 ///
 /// Errors  INVALID_ARGUMENT, with line and column, labels in place of modes:
 ///         what GroupModes() says.
-absl::Status SetResultExtents(const MatrixCall& call,
-                              const BoundMatrixCall& bound, Bindings& bindings);
+absl::Status SetResultExtents(const StatementCall& call,
+                              const BoundStatementCall& bound,
+                              Bindings& bindings);
 
 /// The operation on operands with the modes of `bound`; valid.
 ///
 /// Errors  INVALID_ARGUMENT or UNIMPLEMENTED, likewise: what Validate() and
 ///         ValidateRank() say.
-absl::StatusOr<AnyDesc> MatrixDescOf(const MatrixCall& call,
-                                     const BoundMatrixCall& bound,
-                                     absl::Span<const OperandDesc> inputs,
-                                     absl::Span<const OperandDesc> outputs,
-                                     const Bindings& bindings);
+absl::StatusOr<AnyDesc> CallDescOf(const StatementCall& call,
+                                   const BoundStatementCall& bound,
+                                   absl::Span<const OperandDesc> inputs,
+                                   absl::Span<const OperandDesc> outputs,
+                                   const Bindings& bindings);
 
 }  // namespace tensord::core

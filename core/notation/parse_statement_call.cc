@@ -21,7 +21,7 @@ std::string NamesOf(FactorizationMethod method, bool has_values) {
 }
 
 /// What may follow the arguments, but for the parenthesis.
-absl::string_view OptionWanted(const MatrixCall& call) {
+absl::string_view OptionWanted(const StatementCall& call) {
   if (!call.method) {
     return ", or ';' in front of options such as structure=hermitian";
   }
@@ -32,7 +32,7 @@ absl::string_view OptionWanted(const MatrixCall& call) {
 
 /// OK when the statement has as many outputs as the call results.
 absl::Status CheckResultCount(const Statement& statement) {
-  const MatrixCall& call = *statement.call;
+  const StatementCall& call = *statement.call;
   const size_t count = statement.outputs().size();
   std::string wanted = "one";
   size_t most = 1;
@@ -73,22 +73,22 @@ absl::Status Parser::ReadOtherOutputs(Statement& statement) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<const MatrixFunction*> Parser::PeekMatrixFunction() const {
+absl::StatusOr<const StatementFunction*> Parser::PeekStatementFunction() const {
   if (token_.kind != Token::Kind::kName) return nullptr;
-  const MatrixFunction* const function = FindMatrixFunction(token_.text);
+  const StatementFunction* const function = FindStatementFunction(token_.text);
   if (function == nullptr) return nullptr;
   Scanner ahead = scanner_;
   TENSORD_ASSIGN_OR_RETURN(const Token next, ahead.Next());
   return next.Is("(") ? function : nullptr;
 }
 
-absl::Status Parser::ReadMatrixCall(const MatrixFunction& function,
-                                    Statement& statement) {
+absl::Status Parser::ReadStatementCall(const StatementFunction& function,
+                                       Statement& statement) {
   if (statement.assignment == Assignment::kAdd ||
       statement.assignment == Assignment::kSubtract) {
     return Unexpected("':=' or '=' in front of it");
   }
-  MatrixCall& call = statement.call.emplace();
+  StatementCall& call = statement.call.emplace();
   call.method = function.method;
   call.position = token_.position;
   TENSORD_RETURN_IF_ERROR(Advance());
@@ -106,7 +106,7 @@ absl::Status Parser::ReadMatrixCall(const MatrixFunction& function,
   bool has_option = token_.kind == Token::Kind::kEndOfStatement;
   while (has_option) {
     TENSORD_RETURN_IF_ERROR(Advance());
-    TENSORD_RETURN_IF_ERROR(ReadMatrixOption(call));
+    TENSORD_RETURN_IF_ERROR(ReadCallOption(call));
     has_option = token_.Is(",");
   }
   --depth_;
@@ -115,11 +115,11 @@ absl::Status Parser::ReadMatrixCall(const MatrixFunction& function,
                        : "',' or ')' behind an option");
 }
 
-absl::Status Parser::ReadMatrixOption(MatrixCall& call) {
+absl::Status Parser::ReadCallOption(StatementCall& call) {
   if (token_.kind != Token::Kind::kName) {
     return Unexpected("an option such as cutoff=1e-10");
   }
-  MatrixOption& option = call.options.emplace_back();
+  CallOption& option = call.options.emplace_back();
   option.name = std::string(token_.text);
   option.position = token_.position;
   TENSORD_RETURN_IF_ERROR(Advance());

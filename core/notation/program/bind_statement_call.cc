@@ -38,7 +38,7 @@ constexpr Word<Absorb> kAbsorbs[] = {{"left", Absorb::kLeft},
 constexpr Word<bool> kBools[] = {{"true", true}, {"false", false}};
 
 /// The options that a call may have.
-std::vector<std::string> OptionsOf(const MatrixCall& call) {
+std::vector<std::string> OptionsOf(const StatementCall& call) {
   if (!call.method) return {"structure", "unit_diagonal"};
   if (*call.method != FactorizationMethod::kSvd) return {};
   std::vector<std::string> names = {"rank", "absorb", "renormalize"};
@@ -46,10 +46,10 @@ std::vector<std::string> OptionsOf(const MatrixCall& call) {
   return names;
 }
 
-absl::Status CheckOption(const MatrixCall& call, const MatrixOption& option) {
+absl::Status CheckOption(const StatementCall& call, const CallOption& option) {
   const std::vector<std::string> known = OptionsOf(call);
   const auto first =
-      std::ranges::find(call.options, option.name, &MatrixOption::name);
+      std::ranges::find(call.options, option.name, &CallOption::name);
   if (&*first != &option) {
     return ErrorAt(option.position, "SYNTAX_ERROR", "option ",
                    Quoted(option.name), " is given twice, first at ",
@@ -71,7 +71,7 @@ absl::Status CheckOption(const MatrixCall& call, const MatrixOption& option) {
 }
 
 /// The value of `option` as messages show it.
-std::string ShownValue(const MatrixOption& option) {
+std::string ShownValue(const CallOption& option) {
   const auto* const number = std::get_if<double>(&option.value);
   return number != nullptr ? absl::StrCat(*number)
                            : Quoted(std::get<std::string>(option.value));
@@ -79,7 +79,7 @@ std::string ShownValue(const MatrixOption& option) {
 
 /// What the word of `option` stands for.
 template <typename Words>
-auto WordOf(const MatrixOption& option, const Words& words)
+auto WordOf(const CallOption& option, const Words& words)
     -> absl::StatusOr<decltype(std::begin(words)->second)> {
   std::string wanted;
   for (const auto& [word, value] : words) {
@@ -102,7 +102,7 @@ std::vector<Word<MatrixStructure>> Structures() {
 
 }  // namespace
 
-absl::StatusOr<double> Bindings::LimitOf(const MatrixOption& option) const {
+absl::StatusOr<double> Bindings::LimitOf(const CallOption& option) const {
   if (const auto* const number = std::get_if<double>(&option.value)) {
     return *number;
   }
@@ -121,9 +121,9 @@ absl::StatusOr<double> Bindings::LimitOf(const MatrixOption& option) const {
       ", wanted a real number or scalar for ", option.name);
 }
 
-absl::Status Bindings::TakeOption(const MatrixCall& call,
-                                  const MatrixOption& option,
-                                  BoundMatrixCall& bound) const {
+absl::Status Bindings::TakeOption(const StatementCall& call,
+                                  const CallOption& option,
+                                  BoundStatementCall& bound) const {
   TENSORD_RETURN_IF_ERROR(CheckOption(call, option));
   if (option.name == "rank") {
     // It says how long results are, which scalars of other values must not.
@@ -153,9 +153,10 @@ absl::Status Bindings::TakeOption(const MatrixCall& call,
   return absl::OkStatus();
 }
 
-absl::StatusOr<BoundMatrixCall> Bindings::BindCall(const Statement& statement) {
-  const MatrixCall& call = *statement.call;
-  const auto validate = [&](BoundMatrixCall& bound, bool has_values,
+absl::StatusOr<BoundStatementCall> Bindings::BindCall(
+    const Statement& statement) {
+  const StatementCall& call = *statement.call;
+  const auto validate = [&](BoundStatementCall& bound, bool has_values,
                             TextPosition position) {
     if (!call.method) return absl::OkStatus();
     const absl::Status valid =
@@ -163,8 +164,8 @@ absl::StatusOr<BoundMatrixCall> Bindings::BindCall(const Statement& statement) {
     return valid.ok() ? valid : PlacedAt(position, valid);
   };
   Scope scope;
-  BoundMatrixCall bound;
-  for (const MatrixOption& option : call.options) {
+  BoundStatementCall bound;
+  for (const CallOption& option : call.options) {
     TENSORD_RETURN_IF_ERROR(TakeOption(call, option, bound));
     TENSORD_RETURN_IF_ERROR(
         validate(bound, /*has_values=*/true, option.position));
