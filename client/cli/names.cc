@@ -74,6 +74,12 @@ const std::map<std::string, BinaryOperator>& JoiningOperatorNames() {
   return names;
 }
 
+const std::map<std::string, Sorting>& SortingNames() {
+  static const auto& names = *new std::map<std::string, Sorting>{
+      {"ascending", Sorting::kAscending}, {"descending", Sorting::kDescending}};
+  return names;
+}
+
 const std::map<std::string, ComputeType>& ComputeTypeNames() {
   static const auto& names = *new std::map<std::string, ComputeType>{
       {"float16", ComputeType::kFloat16}, {"bfloat16", ComputeType::kBfloat16},

@@ -15,6 +15,7 @@ const std::map<std::string, BinaryOperator>& BinaryOperatorNames();
 /// Those that reductions take, and those that element-wise operations take
 /// between a and b.
 const std::map<std::string, BinaryOperator>& ReducingOperatorNames();
+const std::map<std::string, Sorting>& SortingNames();
 const std::map<std::string, BinaryOperator>& JoiningOperatorNames();
 const std::map<std::string, ComputeType>& ComputeTypeNames();
 const std::map<std::string, PathMethod>& PathMethodNames();

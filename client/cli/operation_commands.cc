@@ -44,6 +44,8 @@ struct OperationArguments {
   BinaryOperator op_ab = BinaryOperator::kMul;  // element-wise, a with b
   MatrixStructure structure = MatrixStructure::kGeneral;  // of equations
   bool has_unit_diagonal = false;                         // of equations
+  std::string along;  // of a reduction, a label; empty: none
+  Sorting sorting = Sorting::kNone;
   ExecutionOptions execution;
 };
 
@@ -105,7 +107,8 @@ struct TypedOperation {
 
 TypedOperation Prepare(const OperationArguments& arguments,
                        const Subscripts& subscripts,
-                       const std::vector<PlacedFile>& files) {
+                       const std::vector<PlacedFile>& files,
+                       std::optional<Along> along) {
   TypedOperation typed{.operands = {},
                        .d = subscripts.output,
                        .permute = {},
@@ -139,8 +142,11 @@ TypedOperation Prepare(const OperationArguments& arguments,
                        .execution = execution};
   // An addend that is given is added.
   const Scalar beta = arguments.beta.value_or(has_c ? 1.0 : 0.0);
-  typed.reduce = {
-      .alpha = alpha, .beta = beta, .c = {}, .execution = execution};
+  typed.reduce = {.alpha = alpha,
+                  .beta = beta,
+                  .c = {},
+                  .along = along,
+                  .execution = execution};
   typed.contract = {
       .alpha = alpha, .beta = beta, .c = {}, .execution = execution};
   typed.solve = {.structure = arguments.structure,
@@ -262,6 +268,15 @@ int RunOperation(const CommandLine& line, const OperationArguments& arguments) {
       arguments.unary_b != UnaryOperator::kIdentity) {
     return FailUsage("--unary-b is given, but an inverse has no b");
   }
+  std::optional<Along> along;
+  if (!arguments.along.empty()) {
+    const Modes label(arguments.along);
+    if (label.labels.size() != 1) {
+      return FailUsage(absl::StrCat("--along is '", arguments.along,
+                                    "', wanted one label, e.g. j"));
+    }
+    along = Along{label.labels[0], arguments.sorting};
+  }
   std::vector<InputFile> inputs;
   for (const std::string& argument : arguments.inputs) {
     std::optional<InputFile> input;
@@ -290,7 +305,7 @@ int RunOperation(const CommandLine& line, const OperationArguments& arguments) {
   }
   const absl::Duration uploading = absl::Now() - start;
 
-  TypedOperation typed = Prepare(arguments, *subscripts, files);
+  TypedOperation typed = Prepare(arguments, *subscripts, files, along);
   typed.permute.padding = std::move(padding);
   if (arguments.explain) {
     return PrintExplanation(Explain(*session, arguments, typed));
@@ -382,7 +397,8 @@ constexpr OperationHelp kOperations[] = {
      "Modes of a and of the result, e.g. \"ijk->kij\"", 1},
     {OperationKind::kReduce, "reduce",
      "d = alpha * op(f(a)) + beta * f(c), over the modes that d lacks: "
-     "tensorctl reduce \"ijk->j\" a.npy --op max",
+     "tensorctl reduce \"ijk->j\" a.npy --op max; \"ij->ij\" a.npy --along j "
+     "sums cumulatively",
      "Modes of a, perhaps c, and the result, e.g. \"ijk->j\"", 2},
     {OperationKind::kContract, "contract",
      "d = alpha * a * b + beta * c: tensorctl contract \"ik,kj->ij\" a.npy "
@@ -442,7 +458,14 @@ void AddFactorsAndOperators(CLI::App& command, OperationKind kind,
                   ? "How elements are brought together, add unless given"
                   : "Last operator, add unless given");
   }
-  if (kind != OperationKind::kReduce) {
+  if (kind == OperationKind::kReduce) {
+    CLI::Option* const along = command.add_option(
+        "--along", operation.along,
+        "Label along which elements are brought together with those before");
+    AddChoice(command, "--sort", operation.sorting, SortingNames(),
+              "Indices that sort along it, in place of --op")
+        ->needs(along);
+  } else {
     AddChoice(command, "--unary-b", operation.unary_b, UnaryOperatorNames(),
               "Applied to each element of b first");
   }

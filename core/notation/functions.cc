@@ -48,13 +48,18 @@ constexpr NamedFunction kFunctions[] = {
 };
 
 constexpr StatementFunction kStatementFunctions[] = {
-    {"svd", FactorizationMethod::kSvd, 1},
-    {"qr", FactorizationMethod::kQr, 1},
-    {"lq", FactorizationMethod::kLq, 1},
-    {"eigh", FactorizationMethod::kEigh, 1},
-    {"cholesky", FactorizationMethod::kCholesky, 1},
-    {"solve", std::nullopt, 2},
-    {"inv", std::nullopt, 1},
+    {"svd", FactorizationMethod::kSvd, {}, 1},
+    {"qr", FactorizationMethod::kQr, {}, 1},
+    {"lq", FactorizationMethod::kLq, {}, 1},
+    {"eigh", FactorizationMethod::kEigh, {}, 1},
+    {"cholesky", FactorizationMethod::kCholesky, {}, 1},
+    {"solve", {}, {}, 2},
+    {"inv", {}, {}, 1},
+    {"cumsum", {}, AlongFunction::kCumulativeSum, 1},
+    {"cumprod", {}, AlongFunction::kCumulativeProduct, 1},
+    {"cummax", {}, AlongFunction::kCumulativeMax, 1},
+    {"cummin", {}, AlongFunction::kCumulativeMin, 1},
+    {"argsort", {}, AlongFunction::kArgsort, 1},
 };
 
 }  // namespace
@@ -73,12 +78,18 @@ const StatementFunction* FindStatementFunction(absl::string_view name) {
 
 absl::string_view NotationOf(const StatementCall& call) {
   for (const StatementFunction& function : kStatementFunctions) {
-    if (function.method == call.method &&
+    if (function.method == call.method && function.along == call.along &&
         function.argument_count == std::ssize(call.arguments)) {
       return function.name;
     }
   }
   return "";
+}
+
+absl::string_view NotationOf(AlongFunction function) {
+  return std::ranges::find(kStatementFunctions, std::optional(function),
+                           &StatementFunction::along)
+      ->name;
 }
 
 std::string NearestFunction(absl::string_view name) {

@@ -19,18 +19,21 @@ struct NamedFunction {
 /// Null when no function is called `name`.
 const NamedFunction* FindFunction(absl::string_view name);
 
-/// A function of whole matrices, see StatementCall.
+/// A function of whole tensors, see StatementCall.
 struct StatementFunction {
   absl::string_view name;
   std::optional<FactorizationMethod> method;
+  std::optional<AlongFunction> along;
   int argument_count;
 };
 
-/// Null when no function of matrices is called `name`.
+/// Null when no function of whole tensors is called `name`.
 const StatementFunction* FindStatementFunction(absl::string_view name);
 
 /// `svd`, `solve`.
 absl::string_view NotationOf(const StatementCall& call);
+/// `cumsum`.
+absl::string_view NotationOf(AlongFunction function);
 
 /// What a name that is no function's may have been meant for: " the nearest is
 /// 'sqrt'," or "".

@@ -33,7 +33,7 @@ namespace tensord::core {
 /// labels repeated in sums of others, or in all of an output that is there.
 /// Division by a tensor is one, too.
 ///
-/// Functions of whole matrices, each all that a statement assigns:
+/// Functions of whole tensors, each all that a statement assigns:
 ///
 ///   U[i,k], S[k], V[k,j] := svd(A[i,l]*B[l,j]; cutoff=1e-10, rank=64)
 ///   X[j,r] = solve(A[i,j], B[i,r]; structure=lower_triangular)
@@ -41,9 +41,15 @@ namespace tensord::core {
 /// svd, qr, lq, eigh, cholesky; solve and inv. FactorizationDesc and
 /// LinearSolveDesc say what they compute, with labels in place of modes; but
 /// rows and columns are in the order in which the first argument has them
-/// first, and batches of eigh are those of its values. A label that occurs once
-/// in an argument is not summed. Options are numbers, names of scalars, and
-/// words.
+/// first, and batches of eigh are those of its values. Functions along a label
+/// are such, too, see ReductionDesc:
+///
+///   D[i,j] := cumsum(A[i,j]; along=j)
+///   I[i,j] := argsort(A[i,j]; along=j, descending=true)
+///
+/// cumsum, cumprod, cummax, cummin; argsort. The label may be left out where
+/// there is but one. A label that occurs once in an argument is not summed.
+/// Options are numbers, names of scalars, labels, and words.
 ///
 /// Also what TensorOperations.jl takes: `≔` for `:=`. Blanks between labels in
 /// place of commas, and a `;` between two groups of them, with or without
@@ -63,8 +69,8 @@ namespace tensord::core {
 ///         or more in a term, twice in the output, a negative one twice in a
 ///         term for `[:]`; LABEL_REUSED: outside a group that has it twice;
 ///         LABELS_DIFFER: of the terms of a group or an argument;
-///         RESULT_COUNT_MISMATCH: of a function of matrices; OUTPUT_REPEATED;
-///         PROGRAM_TOO_LONG; PROGRAM_TOO_DEEP.
+///         RESULT_COUNT_MISMATCH: of a function of whole tensors;
+///         OUTPUT_REPEATED; PROGRAM_TOO_LONG; PROGRAM_TOO_DEEP.
 absl::StatusOr<ProgramSyntax> ParseProgram(absl::string_view text,
                                            const NotationLimits& limits = {});
 

@@ -1,4 +1,4 @@
-// Functions of whole matrices.
+// Functions of whole tensors.
 #include <string>
 #include <utility>
 
@@ -22,7 +22,8 @@ std::string NamesOf(FactorizationMethod method, bool has_values) {
 
 /// What may follow the arguments, but for the parenthesis.
 absl::string_view OptionWanted(const StatementCall& call) {
-  if (!call.method) {
+  if (call.along) return ", or ';' in front of options such as along=i";
+  if (call.solves()) {
     return ", or ';' in front of options such as structure=hermitian";
   }
   return *call.method == FactorizationMethod::kSvd
@@ -90,6 +91,7 @@ absl::Status Parser::ReadStatementCall(const StatementFunction& function,
   }
   StatementCall& call = statement.call.emplace();
   call.method = function.method;
+  call.along = function.along;
   call.position = token_.position;
   TENSORD_RETURN_IF_ERROR(Advance());
   TENSORD_RETURN_IF_ERROR(Descend());
@@ -117,7 +119,8 @@ absl::Status Parser::ReadStatementCall(const StatementFunction& function,
 
 absl::Status Parser::ReadCallOption(StatementCall& call) {
   if (token_.kind != Token::Kind::kName) {
-    return Unexpected("an option such as cutoff=1e-10");
+    return Unexpected("an option such as ",
+                      call.along ? "along=i" : "cutoff=1e-10");
   }
   CallOption& option = call.options.emplace_back();
   option.name = std::string(token_.text);
@@ -125,6 +128,11 @@ absl::Status Parser::ReadCallOption(StatementCall& call) {
   TENSORD_RETURN_IF_ERROR(Advance());
   TENSORD_RETURN_IF_ERROR(
       Take("=", absl::StrCat("'=' behind option ", Quoted(option.name))));
+  if (call.along && option.name == "along") {
+    TENSORD_ASSIGN_OR_RETURN(Label label, ReadLabel());
+    option.value = std::move(label.text);
+    return absl::OkStatus();
+  }
   if (token_.kind == Token::Kind::kName) {
     option.value = std::string(token_.text);
     return Advance();

@@ -129,21 +129,35 @@ inline std::span<Sum> Factor::parts() {
 /// nothing has that name, a new one; `:=`: into a new one; `+=`, `-=`.
 enum class Assignment { kStore, kCreate, kAdd, kSubtract };
 
-/// `rank=64`, `cutoff=x`, `absorb=left`: a number, a scalar's name or a word.
+/// `rank=64`, `cutoff=x`, `absorb=left`, `along=j`: a number, a scalar's name,
+/// a word or a label.
 struct CallOption {
   std::string name;
   std::variant<double, std::string> value;
   TextPosition position;
 };
 
-/// `svd(T[a,b,c]; rank=64)`: what is computed of whole matrices. Which of the
-/// labels number rows, and which columns, is said by those of the results.
+/// What goes along one label.
+enum class AlongFunction : uint8_t {
+  kCumulativeSum,
+  kCumulativeProduct,
+  kCumulativeMax,
+  kCumulativeMin,
+  kArgsort,
+};
+
+/// `svd(T[a,b,c]; rank=64)`, `cumsum(T[a,b]; along=b)`: what is computed of
+/// whole tensors. Of matrices, which of the labels number rows, and which
+/// columns, is said by those of the results.
 struct StatementCall {
-  /// Absent: linear equations are solved, of one argument an inverse is taken.
   std::optional<FactorizationMethod> method;
+  std::optional<AlongFunction> along;
   std::vector<Sum> arguments;
   std::vector<CallOption> options;
   TextPosition position;
+
+  /// Linear equations; of one argument an inverse.
+  bool solves() const { return !method && !along; }
 };
 
 /// `D[a,b] := ...`. With NCON's `D[:]` the labels are filled in: the negative

@@ -85,6 +85,10 @@ inline constexpr bool Reduces(BinaryOperator op) {
   return op <= BinaryOperator::kMin;
 }
 
+/// Whether indices are asked for that sort elements.
+enum class Sorting : uint8_t { kNone, kAscending, kDescending };
+inline constexpr int kSortingCount = 3;
+
 /// "SQRT", "SOFT_PLUS", ...
 absl::string_view NameOf(UnaryOperator op);
 absl::string_view NameOf(BinaryOperator op);

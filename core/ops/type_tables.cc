@@ -210,6 +210,13 @@ absl::Status ValidateElementwiseTypes(const ElementwiseTypes& types) {
 absl::Status ValidateReductionTypes(const ReductionTypes& types) {
   return ValidateTypes(ReductionTypeTable(), types, "reduction", "(a, c)");
 }
+absl::Status ValidateSortingTypes(const ReductionTypes& types) {
+  const ReductionTypes row{types.a, ElementType::kInt64, kInteger};
+  if (types == row && !IsComplex(types.a)) return absl::OkStatus();
+  return Unimplemented(
+      "TYPES_NOT_SUPPORTED", "sorting of (a, c) = ", ToString(types),
+      " is not supported; wanted int64 indices: ", ToString(row));
+}
 absl::Status ValidateContractionTypes(const ContractionTypes& types) {
   return ValidateTypes(ContractionTypeTable(), types, "contraction",
                        "(a, b, c)");

@@ -50,6 +50,8 @@ std::span<const ContractionTypes> ContractionTypeTable();
 absl::Status ValidatePermutationTypes(const PermutationTypes& types);
 absl::Status ValidateElementwiseTypes(const ElementwiseTypes& types);
 absl::Status ValidateReductionTypes(const ReductionTypes& types);
+/// Of a reduction that sorts: a is real, and c int64, in integers.
+absl::Status ValidateSortingTypes(const ReductionTypes& types);
 absl::Status ValidateContractionTypes(const ContractionTypes& types);
 
 /// The compute type of a request that names none: of the rows with these

@@ -28,6 +28,10 @@ struct SizeBound {
   size_t operator()(const LoopModes<n>& modes) const {
     return kMaxVarintBytes * (1 + modes.size() * (1 + n));
   }
+  template <size_t n>
+  size_t operator()(const LoopMode<n>&) const {
+    return kMaxVarintBytes * (1 + n);
+  }
   template <typename Number>
   size_t operator()(const Number&) const {
     return kMaxVarintBytes;
@@ -77,6 +81,7 @@ struct Reader {
   void operator()(MatrixStructure& value) {
     Read(value, kMatrixStructureCount);
   }
+  void operator()(Sorting& value) { Read(value, kSortingCount); }
   void operator()(bool& value) { Read(value, 2); }
   void operator()(int64_t& value) {
     value = static_cast<int64_t>(from.Varint(INT64_MAX));
@@ -142,9 +147,12 @@ struct QrFields {
 };
 
 // Numbers of problems in encoded keys: the first have their index.
-constexpr uint8_t kQrIndex = 4, kFactorizationIndex = 5, kLinearSolveIndex = 6;
+constexpr uint8_t kQrIndex = 4, kFactorizationIndex = 5, kLinearSolveIndex = 6,
+                  kAlongIndex = 7;
 
 uint8_t EncodedIndexOf(const AnyProblem& problem) {
+  const auto* const reduction = std::get_if<ReductionProblem>(&problem);
+  if (reduction != nullptr && reduction->is_along()) return kAlongIndex;
   if (std::holds_alternative<LinearSolveProblem>(problem)) {
     return kLinearSolveIndex;
   }
@@ -161,6 +169,10 @@ void WriteProblem(const AnyProblem& problem, ByteWriter& to) {
       [&]<typename Problem>(const Problem& one) {
         if constexpr (std::is_same_v<Problem, FactorizationProblem>) {
           if (index == kQrIndex) return QrFields::VisitFields(one, write);
+        }
+        if constexpr (std::is_same_v<Problem, ReductionProblem>) {
+          if (index != kAlongIndex)
+            return Problem::VisitPlainFields(one, write);
         }
         Problem::VisitFields(one, write);
         if constexpr (std::is_same_v<Problem, ElementwiseProblem>) {
@@ -189,15 +201,29 @@ AnyProblem ReadFactorization(ByteReader& from) {
   return read;
 }
 
+AnyProblem ReadPlainReduction(ByteReader& from) {
+  ReductionProblem problem;
+  ReductionProblem::VisitPlainFields(
+      problem, [&](auto&... fields) { (Reader{from}(fields), ...); });
+  return problem;
+}
+
+AnyProblem ReadReductionAlong(ByteReader& from) {
+  AnyProblem read = ReadProblem<ReductionProblem>(from);
+  if (EncodedIndexOf(read) != kAlongIndex) from.Fail();
+  return read;
+}
+
 AnyProblem ReadAnyProblem(ByteReader& from) {
   switch (from.Byte()) {
     case 0: return ReadProblem<PermutationProblem>(from);
     case 1: return ReadProblem<ElementwiseProblem>(from);
-    case 2: return ReadProblem<ReductionProblem>(from);
+    case 2: return ReadPlainReduction(from);
     case 3: return ReadProblem<ContractionProblem>(from);
     case kQrIndex: return QrFields::Read(from);
     case kFactorizationIndex: return ReadFactorization(from);
     case kLinearSolveIndex: return ReadProblem<LinearSolveProblem>(from);
+    case kAlongIndex: return ReadReductionAlong(from);
     default: from.Fail(); return {};
   }
 }

@@ -83,7 +83,7 @@ ReductionProblem Canonicalize(const ReductionDesc& desc) {
   ReductionProblem problem{.type_a = desc.a.element_type,
                            .type_d = desc.d.element_type,
                            .compute_type = desc.compute_type,
-                           .op = desc.op,
+                           .op = desc.sorts() ? BinaryOperator::kAdd : desc.op,
                            .unary_a = CanonicalUnary(desc.a),
                            .unary_c = CanonicalUnary(c),
                            .kept = {},
@@ -94,12 +94,19 @@ ReductionProblem Canonicalize(const ReductionDesc& desc) {
     const Mode mode = desc.a.modes[i];
     const int64_t extent = desc.a.layout.extents[i];
     const int64_t stride = desc.a.layout.strides[i];
-    if (Has(desc.d, mode)) {
-      kept.push_back(
-          {extent,
-           {stride, StrideAlong(&c, mode), StrideAlong(&desc.d, mode)}});
-    } else {
+    if (!Has(desc.d, mode)) {
       reduced.push_back({extent, {stride}});
+      continue;
+    }
+    const LoopMode<3> of_d{
+        extent, {stride, StrideAlong(&c, mode), StrideAlong(&desc.d, mode)}};
+    const bool is_along = desc.along && desc.along->mode == mode &&
+                          extent > (desc.sorts() ? 0 : 1);
+    if (is_along) {
+      problem.along = of_d;
+      problem.sorting = desc.along->sorting;
+    } else {
+      kept.push_back(of_d);
     }
   }
   problem.kept = Canonical(std::move(kept), ReductionProblem::kD);

@@ -18,7 +18,9 @@ template <HasFields Problem>
 int64_t HeapBytes(const Problem& problem) {
   int64_t bytes = 0;
   const auto add = [&]<typename Field>(const Field& field) {
-    if constexpr (!std::is_scalar_v<Field>) bytes += HeapBytes(field);
+    if constexpr (!std::is_trivially_copyable_v<Field>) {
+      bytes += HeapBytes(field);
+    }
   };
   Problem::VisitFields(problem,
                        [&](const auto&... fields) { (add(fields), ...); });

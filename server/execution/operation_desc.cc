@@ -13,6 +13,7 @@
 namespace tensord::server {
 namespace {
 
+using core::ComputeType;
 using core::ElementType;
 using core::OperandDesc;
 
@@ -67,12 +68,16 @@ absl::StatusOr<Inputs> TakeInputs(const OperationRequest& request,
   return inputs;
 }
 
+bool Sorts(const OperationRequest& request) {
+  return request.along && request.along->sorting != core::Sorting::kNone;
+}
+
 /// d, from the existing tensor or from the inputs.
-absl::StatusOr<OperandDesc> Output(const OutputRequest& request,
+absl::StatusOr<OperandDesc> Output(const OperationRequest& asking,
                                    const core::Margins& margins,
                                    const std::optional<core::TensorDesc>& there,
-                                   const Inputs& inputs,
-                                   core::BinaryOperator op) {
+                                   const Inputs& inputs) {
+  const OutputRequest& request = asking.results[0];
   const auto& [a, b, c] = inputs;
   if (there) {
     return OperandDesc{there->element_type, there->layout, request.modes,
@@ -82,11 +87,13 @@ absl::StatusOr<OperandDesc> Output(const OutputRequest& request,
   OperandDesc d{.modes = request.modes};
   if (request.element_type) {
     d.element_type = *request.element_type;
-  } else if (core::IsComparison(op)) {
+  } else if (core::IsComparison(asking.op)) {
     d.element_type = ElementType::kBool;
+  } else if (Sorts(asking)) {
+    d.element_type = ElementType::kInt64;
   } else if (c) {
     d.element_type = c->element_type;
-  } else if (a && b && !core::IsTernary(op)) {
+  } else if (a && b && !core::IsTernary(asking.op)) {
     d.element_type = core::WidestOf(a->element_type, b->element_type);
   } else if (a || b) {
     d.element_type = (a ? a : b)->element_type;
@@ -216,14 +223,23 @@ absl::StatusOr<Operands> TakeOperands(const OperationRequest& request,
   const std::optional<core::TensorDesc>& there = tensors.results[0];
   TENSORD_ASSIGN_OR_RETURN(const core::Margins margins,
                            MarginsOf(request.padding, asked.modes.size()));
-  TENSORD_ASSIGN_OR_RETURN(
-      taken.d, Output(asked, margins, there, taken.inputs, request.op));
+  TENSORD_ASSIGN_OR_RETURN(taken.d,
+                           Output(request, margins, there, taken.inputs));
   const int64_t offset = there ? there->offset : 0;
   taken.made.results = {{taken.d.element_type, taken.d.layout, offset}};
   if (request.padding) {
     TENSORD_ASSIGN_OR_RETURN(
         taken.made.frame,
         TakeFrame(*request.padding, margins, offset, taken.inputs[0], taken.d));
+  }
+  if (Sorts(request)) {
+    taken.compute_type = request.compute_type.value_or(ComputeType::kInteger);
+    for (const auto& [factor, name] :
+         {std::pair(request.alpha, "alpha"), {request.beta, "beta"}}) {
+      TENSORD_RETURN_IF_ERROR(
+          core::ValidateScalar(factor, taken.d.element_type, name));
+    }
+    return taken;
   }
   ElementType widest = taken.d.element_type;
   bool has_double = core::RealPartOf(widest) == ElementType::kFloat64;
@@ -289,7 +305,11 @@ absl::StatusOr<OperationDesc> MakeReduction(const OperationRequest& request,
   TENSORD_ASSIGN_OR_RETURN(Operands taken, TakeOperands(request, tensors));
   const OperandDesc& d = taken.d;
   core::ReductionDesc desc{taken.inputs[0].value_or(Like(d, d.element_type)),
-                           taken.inputs[2], d, request.op, taken.compute_type};
+                           taken.inputs[2],
+                           d,
+                           request.op,
+                           taken.compute_type,
+                           request.along};
   TENSORD_RETURN_IF_ERROR(core::Validate(desc));
   taken.made.desc = std::move(desc);
   return std::move(taken.made);

@@ -15,6 +15,7 @@
 #include "core/ops/linear_solve.h"
 #include "core/ops/operand.h"
 #include "core/ops/operators.h"
+#include "core/ops/reduction.h"
 #include "core/ops/scalar.h"
 #include "core/plan/plan.h"
 #include "core/tensor/tensor.h"
@@ -80,6 +81,7 @@ struct OperationRequest {
   core::Scalar gamma = core::kOne;
   core::BinaryOperator op_ab = core::BinaryOperator::kAdd;
   core::BinaryOperator op = core::BinaryOperator::kAdd;  // or op_abc
+  std::optional<core::Along> along = {};                 // of reductions
   core::FactorizationMethod method = core::FactorizationMethod::kQr;
   core::Truncation truncation = {};
   core::MatrixStructure structure = core::MatrixStructure::kGeneral;

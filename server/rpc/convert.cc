@@ -323,6 +323,16 @@ absl::StatusOr<OperationRequest> FromProto(
 
 absl::StatusOr<OperationRequest> FromProto(const v1::ReduceRequest& request) {
   TENSORD_ASSIGN_OR_RETURN(OperationRequest result, CommonFrom(request));
+  if (request.has_along()) {
+    const v1::Along& along = request.along();
+    if (!v1::Sorting_IsValid(along.sorting())) {
+      return UnknownEnum("along.sorting", along.sorting());
+    }
+    static_assert(v1::SORTING_DESCENDING ==
+                  static_cast<int>(core::Sorting::kDescending));
+    result.along = {along.mode(), static_cast<core::Sorting>(along.sorting())};
+    if (result.along->sorting != core::Sorting::kNone) return result;
+  }
   TENSORD_ASSIGN_OR_RETURN(result.op, BinaryFrom(request.op(), "op"));
   return result;
 }

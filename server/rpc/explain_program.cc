@@ -193,6 +193,31 @@ std::string TextOf(const core::Program& program, const core::ProgramStep& step,
       TextOf(program, step.a, desc.a, core::kOne), b, options, ")");
 }
 
+core::AlongFunction FunctionOf(const core::ReductionDesc& desc) {
+  if (desc.sorts()) return core::AlongFunction::kArgsort;
+  switch (desc.op) {
+    case core::BinaryOperator::kMul:
+      return core::AlongFunction::kCumulativeProduct;
+    case core::BinaryOperator::kMax: return core::AlongFunction::kCumulativeMax;
+    case core::BinaryOperator::kMin: return core::AlongFunction::kCumulativeMin;
+    default: return core::AlongFunction::kCumulativeSum;
+  }
+}
+
+/// `D[i,j] = cumsum(A[i,j]; along=j)`.
+std::string TextAlong(const core::Program& program,
+                      const core::ProgramStep& step,
+                      const core::ReductionDesc& desc) {
+  return absl::StrCat(TextOf(program, step.d, desc.d, core::kOne), " = ",
+                      core::NotationOf(FunctionOf(desc)), "(",
+                      TextOf(program, step.a, desc.a, core::kOne),
+                      "; along=", program.index_names[desc.along->mode],
+                      desc.along->sorting == core::Sorting::kDescending
+                          ? ", descending=true"
+                          : "",
+                      ")");
+}
+
 /// `D[i,j] = 2*A[i,k]*B[k,j] + D[i,j]`.
 std::string TextOf(const core::Program& program, const core::ProgramStep& step,
                    const Shown& shown) {
@@ -201,6 +226,10 @@ std::string TextOf(const core::Program& program, const core::ProgramStep& step,
   }
   if (const auto* s = std::get_if<core::LinearSolveDesc>(&step.desc)) {
     return TextOf(program, step, *s);
+  }
+  const auto* const reduction = std::get_if<core::ReductionDesc>(&step.desc);
+  if (reduction != nullptr && reduction->along) {
+    return TextAlong(program, step, *reduction);
   }
   const auto* const elementwise =
       std::get_if<core::ElementwiseDesc>(&step.desc);

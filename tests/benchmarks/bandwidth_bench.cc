@@ -17,7 +17,7 @@
 #include "benchmark/benchmark.h"
 #include "core/backend/cpu/cpu_backend.h"
 #include "core/backend/cpu/elementwise_fused.h"
-#include "core/backend/cpu/reduction_pairwise.h"
+#include "core/backend/cpu/reduction/reduction_pairwise.h"
 #include "core/device/host_stream.h"
 #include "core/memory/host_resource.h"
 #include "tests/benchmarks/bandwidth.h"

@@ -180,6 +180,52 @@ TEST_F(RpcConformance, TakeRefusesIndicesThatThereAreNot) {
               FailsWith(grpc::INVALID_ARGUMENT, "INPUT_MISSING"));
 }
 
+TEST_F(RpcConformance, ReductionsGoAlongAMode) {
+  v1::ReduceRequest request;
+  request.set_session(session_);
+  *request.mutable_a() = Named(Filled({3, 2}), {1, 2});  // 0 to 2, 3 to 5
+  *request.mutable_d() = New({1, 2});
+  request.set_op(v1::BINARY_OPERATOR_ADD);
+  request.mutable_along()->set_mode(1);
+  v1::ReduceResponse response;
+  const auto reduce = [&] {
+    return Unary(&v1::ComputeService::Stub::Reduce, *compute_, request,
+                 &response);
+  };
+  ASSERT_THAT(reduce(), IsOk());
+  EXPECT_EQ(Values(response.result().tensor().name()),
+            (std::vector<float>{0, 1, 3, 3, 7, 12}));
+  request.mutable_along()->set_mode(2);
+  request.mutable_alpha()->set_real(2);
+  ASSERT_THAT(reduce(), IsOk());
+  EXPECT_EQ(Values(response.result().tensor().name()),
+            (std::vector<float>{0, 2, 4, 6, 10, 14}));
+  request.clear_alpha();
+  request.clear_op();
+  request.mutable_along()->set_sorting(v1::SORTING_DESCENDING);
+  ASSERT_THAT(reduce(), IsOk());
+  const v1::Tensor& order = response.result().tensor();
+  EXPECT_EQ(order.element_type(), v1::ELEMENT_TYPE_INT64);
+  v1::DownloadTensorRequest download;
+  download.set_tensor(order.name());
+  std::string bytes;
+  ASSERT_THAT(Download(download, &bytes), IsOk());
+  std::vector<int64_t> indices(6);
+  ASSERT_EQ(bytes.size(), sizeof(int64_t) * indices.size());
+  std::memcpy(indices.data(), bytes.data(), bytes.size());
+  EXPECT_EQ(indices, (std::vector<int64_t>{1, 1, 1, 0, 0, 0}));
+
+  request.mutable_d()->set_element_type(v1::ELEMENT_TYPE_FLOAT32);
+  EXPECT_THAT(reduce(), FailsWith(grpc::UNIMPLEMENTED, "TYPES_NOT_SUPPORTED"));
+  *request.mutable_d() = New({1});
+  EXPECT_THAT(reduce(),
+              FailsWith(grpc::INVALID_ARGUMENT, "MODE_NOT_IN_OUTPUT"));
+  request.mutable_along()->set_mode(9);
+  EXPECT_THAT(reduce(), FailsWith(grpc::INVALID_ARGUMENT, "MODE_NOT_IN_INPUT"));
+  request.mutable_along()->set_sorting(static_cast<v1::Sorting>(77));
+  EXPECT_THAT(reduce(), FailsWith(grpc::INVALID_ARGUMENT, "ENUM_UNKNOWN"));
+}
+
 TEST_F(RpcConformance, OperationsRefuseWhatDoesNotFitTogether) {
   const std::string a = Filled({2, 3});
   const std::string b = Filled({3, 4});

@@ -223,6 +223,12 @@ std::string DescribeCase(const Case<Desc>& c, absl::string_view operation) {
   if constexpr (requires { c.desc.op; }) {
     absl::StrAppend(&text, ", op ", core::NameOf(c.desc.op));
   }
+  if constexpr (requires { c.desc.along; }) {
+    if (c.desc.along) {
+      absl::StrAppend(&text, ", along ", core::ToString(c.desc.along->mode),
+                      ", sorting ", static_cast<int>(c.desc.along->sorting));
+    }
+  }
   if constexpr (requires { c.desc.op_ab; }) {
     absl::StrAppend(&text, ", op_ab ", core::NameOf(c.desc.op_ab), ", op_abc ",
                     core::NameOf(c.desc.op_abc));
@@ -364,8 +370,20 @@ Case<core::ElementwiseDesc> RandomElementwise(std::mt19937& rng) {
   return random;
 }
 
+/// Along a mode of a, with all of its modes in d, and sorted or not.
+void GoAlong(std::mt19937& rng, const Labels& labels, Labels& kept,
+             core::ReductionTypes& types, core::ReductionDesc& desc) {
+  kept = labels;
+  desc.along = core::Along{PickFrom(rng, labels).mode};
+  if (core::IsComplex(types.a) || !Chance(rng, 40)) return;
+  desc.along->sorting =
+      Chance(rng, 50) ? core::Sorting::kAscending : core::Sorting::kDescending;
+  types.c = ElementType::kInt64;
+  types.compute = core::ComputeType::kInteger;
+}
+
 Case<core::ReductionDesc> RandomReduction(std::mt19937& rng) {
-  const auto types = PickFrom(rng, core::ReductionTypeTable());
+  auto types = PickFrom(rng, core::ReductionTypeTable());
   const int64_t budget = Chance(rng, 10) ? 40000 : 4000;
   Labels labels = RandomLabels(rng, RandomRank(rng), budget);
   Case<core::ReductionDesc> random;
@@ -376,6 +394,10 @@ Case<core::ReductionDesc> RandomReduction(std::mt19937& rng) {
   for (const RandomLabel& label : labels) {
     if (Chance(rng, 50)) kept.push_back(label);
   }
+  if (!labels.empty() && Chance(rng, 30)) {
+    GoAlong(rng, labels, kept, types, desc);
+    desc.compute_type = types.compute;
+  }
   MaybeEmpty(rng, labels);
   for (RandomLabel& label : kept) {
     for (const RandomLabel& of_a : labels) {
@@ -384,11 +406,13 @@ Case<core::ReductionDesc> RandomReduction(std::mt19937& rng) {
   }
   desc.a = RandomOperand(rng, types.a, labels);
   MaybeOverlap(rng, desc.a);
-  desc.a.unary = desc.op == BinaryOperator::kMul && !IsWhole(types.a)
-                     ? UnaryOperator::kIdentity
-                     : RandomUnary(rng, types.a);
-  random.data_a = desc.op == BinaryOperator::kMul ? DataKind::kNearOne
-                                                  : DataFor(desc.a.unary);
+  desc.a.unary =
+      desc.sorts() || (desc.op == BinaryOperator::kMul && !IsWhole(types.a))
+          ? UnaryOperator::kIdentity
+          : RandomUnary(rng, types.a);
+  random.data_a = desc.sorts() && Chance(rng, 50)   ? DataKind::kSmallIntegers
+                  : desc.op == BinaryOperator::kMul ? DataKind::kNearOne
+                                                    : DataFor(desc.a.unary);
   desc.d = RandomOperand(rng, types.c, Variant(rng, kept, false));
   random.alpha = RandomFactor(rng, types.c);
   if (Chance(rng, 60)) {

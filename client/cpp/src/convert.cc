@@ -14,6 +14,7 @@ static_assert(static_cast<int>(UnaryOperator::kImag) ==
               v1::UNARY_OPERATOR_IMAG);
 static_assert(static_cast<int>(BinaryOperator::kTake) ==
               v1::BINARY_OPERATOR_TAKE);
+static_assert(static_cast<int>(Sorting::kDescending) == v1::SORTING_DESCENDING);
 static_assert(static_cast<int>(ComputeType::kInteger) ==
               v1::COMPUTE_TYPE_INTEGER);
 static_assert(static_cast<int>(TensorState::kInvalid) ==

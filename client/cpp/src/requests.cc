@@ -79,6 +79,11 @@ absl::StatusOr<v1::ReduceRequest> MakeRequest(const Connection& connection,
   request.set_op(static_cast<v1::BinaryOperator>(op));
   *request.mutable_alpha() = ToProto(options.alpha);
   TENSORD_CLIENT_RETURN_IF_ERROR(SetAddend(options, request));
+  if (options.along) {
+    request.mutable_along()->set_mode(options.along->mode);
+    request.mutable_along()->set_sorting(
+        static_cast<v1::Sorting>(options.along->sorting));
+  }
   return request;
 }
 

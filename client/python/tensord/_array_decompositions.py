@@ -8,8 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tensord._array_indices import take_along_axis
 from tensord._array_linalg import eigh, matrix_norm, svd
 from tensord._array_numbers import sqrt
+from tensord._array_scans import argsort
 from tensord._array_session import tensor_of
 from tensord._subscripts import letters
 from tensord.errors import InvalidArgument
@@ -160,19 +162,10 @@ def eigh_truncated(
 
 
 def _by_magnitude(values: Any, vectors: Any) -> tuple[Any, Any]:
-    """Returns values and vectors in another order, the largest ones first.
-
-    The server has no order to sort by: each value counts those before it, and a matrix
-    that has a 1 where a value goes moves them, exactly.
-    """
-    size = abs(values)
-    count = size.shape[-1]
-    own, other = size[..., :, None], size[..., None, :]
-    is_earlier = np.tri(count, count, -1, np.bool_)
-    is_before = (other > own) | ((other == own) & is_earlier)
-    place = is_before.sum(-1)[..., :, None] == np.arange(count)
-    order = place.astype(values.dtype)
-    return (values[..., None, :] @ order)[..., 0, :], vectors @ order
+    """Returns values and vectors in another order, the largest ones first."""
+    order = argsort(abs(values), descending=True)
+    values = take_along_axis(values, order)
+    return values, take_along_axis(vectors, order[..., None, :], axis=-1)
 
 
 def qr_stabilized(

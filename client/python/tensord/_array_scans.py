@@ -1,4 +1,4 @@
-"""Functions of `tensord.array` that go along a mode, in passes over all elements."""
+"""Functions of `tensord.array` that go along a mode."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from tensord import _dtypes as dtypes
+from tensord._array_indices import take_along_axis
 from tensord._array_layout import concat
 from tensord._array_numbers import equal, not_equal, where
 from tensord._array_session import tensor_of
 from tensord._conversions import converted, stored
-from tensord._elementwise import binary
 from tensord._stages import axis_of
 from tensord.errors import InvalidArgument
 
@@ -27,8 +27,6 @@ def cumsum(
     out: Any = None,
 ) -> Any:
     """Sums what comes before each element along a mode, and the element.
-
-    It takes as many passes as the extent has binary digits.
 
     Args:
         x: The tensor.
@@ -110,20 +108,73 @@ def argmin(
     return _put(_index_of("min", tensor_of(x, out), axis, keepdims), out)
 
 
+def argsort(
+    x: Any,
+    axis: int | None = -1,
+    kind: str | None = None,
+    order: Any = None,
+    *,
+    descending: bool = False,
+    stable: bool | None = True,
+) -> Any:
+    """Returns the indices that sort a tensor along a mode.
+
+    Equal elements stay as they are to each other, whatever `kind` and `stable` say. As
+    in NumPy, what is no number is above all numbers.
+
+    Args:
+        x: The tensor, of real numbers.
+        axis: The mode; None numbers all elements.
+        kind, stable: Not needed.
+        order: None; there are no fields.
+        descending: Largest ones first.
+    """
+    x, axis = _sortable(x, axis, order)
+    modes = range(x.ndim)
+    sort = "descending" if descending else "ascending"
+    return x.session.reduce(x, modes, modes, along=axis, sort=sort)
+
+
+def sort(
+    x: Any,
+    axis: int | None = -1,
+    kind: str | None = None,
+    order: Any = None,
+    *,
+    descending: bool = False,
+    stable: bool | None = True,
+) -> Any:
+    """Returns a copy with the elements along a mode in order, see `argsort`."""
+    x, axis = _sortable(x, axis, order)
+    indices = argsort(x, axis, descending=descending)
+    return take_along_axis(x, indices, axis=axis)
+
+
+def _sortable(x: Any, axis: int | None, order: Any) -> tuple[Any, int]:
+    """The tensor and the mode that is sorted."""
+    x = tensor_of(x)
+    if order is not None:
+        raise InvalidArgument(
+            f"order is {order!r}, but tensors have no fields, wanted None",
+            reason="OPTION_UNSUPPORTED",
+        )
+    if x.dtype.kind == "c":
+        raise TypeError(f"numbers of {x.dtype} have no order, wanted real ones")
+    if axis is None:
+        x, axis = x.reshape(-1), 0
+    return x, axis_of("axis", axis, x.ndim)
+
+
 def _scanned(x: Any, axis: int | None, dtype: Any, operator: str) -> Any:
-    """Combines each element with all before it: those one, two, four, ... before."""
     if axis is None:
         x, axis = x.reshape(-1), 0
     axis = axis_of("axis", axis, x.ndim)
     if dtype is None:
         dtype = np.int64 if x.dtype.kind in "iub" else x.dtype
-    result = converted(x, dtypes.wire_dtype(dtype))
-    distance = 1
-    while distance < x.shape[axis]:
-        later = result[_at(axis, distance, None)]
-        later[...] = binary(later, result[_at(axis, 0, -distance)], operator)
-        distance *= 2
-    return result
+    wanted = dtypes.wire_dtype(dtype)
+    source = x if wanted == x.dtype else converted(x, wanted)
+    modes = range(x.ndim)
+    return x.session.reduce(source, modes, modes, op=operator, along=axis)
 
 
 def _with_initial(scan: Any, x: Any, axis: int | None, dtype: Any, first: Any) -> Any:
@@ -189,9 +240,11 @@ def _put(result: Any, out: Any) -> Any:
 __all__ = [
     "argmax",
     "argmin",
+    "argsort",
     "cumprod",
     "cumsum",
     "cumulative_prod",
     "cumulative_sum",
     "diff",
+    "sort",
 ]

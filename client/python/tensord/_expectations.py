@@ -116,6 +116,8 @@ def _product(extent_of: Mapping[int, int], labels: list[int]) -> int:
 
 def _dtype_by_operator(fields: Mapping[str, Any]) -> np.dtype | None:
     """The dtype that an operator has results of, whatever its operands."""
+    if "along" in fields and fields["along"].sorting:
+        return np.dtype(np.int64)
     compared = fields.get("op_abc") in map(BINARY_OPERATORS.get, COMPARISONS)
     return np.dtype(np.bool_) if compared else None
 

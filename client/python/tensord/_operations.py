@@ -296,6 +296,8 @@ class Operations(abc.ABC, Generic[Outcome]):
         modes_d: Modes,
         *,
         op: str = "add",
+        along: str | int | None = None,
+        sort: str | None = None,
         c: TensorLike | None = None,
         alpha: Factor = 1,
         beta: Factor = 0,
@@ -306,17 +308,28 @@ class Operations(abc.ABC, Generic[Outcome]):
         """Computes `d = alpha * reduce(op_a(a)) + beta * op_c(c)`.
 
         >>> session.reduce(a, "ijk", "k", op="max")
+        >>> session.reduce(a, "ij", "ij", along="j")  # numpy.cumsum(a, axis=1)
+        >>> session.reduce(a, "ij", "ij", along="j", sort="ascending")  # numpy.argsort
 
         Args:
             a: Input.
             modes_a: Its modes; those that `d` lacks are reduced over.
             modes_d: Modes of the result, and of `c`.
             op: "add", "mul", "max" or "min".
+            along: A mode; `d` has all modes then, and each of its elements is what `op`
+                makes of those of `a` up to its own index along that mode.
+            sort: "ascending" or "descending"; an element of `d`, of int64, is the index
+                along that mode of the element that stands there when they are in order,
+                and `op` counts for nothing. NaN is above all numbers, and equal elements
+                stay as they are to each other. `a` is real.
             c: Addend; None means `out` when `beta` is not 0.
             alpha, beta: Factors.
             op_a, op_c: Unary operators, e.g. "abs".
             **options: See `Options`.
         """
+        fields: dict[str, Any] = {"op": operators.binary_operator(op, "op")}
+        if along is not None or sort is not None:
+            fields["along"] = _along(along, sort)
         inputs = {"a": Input(a, modes_a, op_a)}
         addend = addend_of(c, beta, options)
         if addend is not None:
@@ -327,7 +340,7 @@ class Operations(abc.ABC, Generic[Outcome]):
             modes_d,
             {"alpha": alpha, "beta": beta},
             options,
-            {"op": operators.binary_operator(op, "op")},
+            fields,
         )
 
     def contract(
@@ -543,6 +556,22 @@ def execution_options(settings: Settings) -> compute_pb2.ExecutionOptions:
         deterministic=settings.deterministic,
         selection=operators.selection(settings.selection),
     )
+
+
+def _along(mode: str | int | None, sort: str | None) -> compute_pb2.Along:
+    """The mode along which a reduction goes, as it travels."""
+    if mode is None:
+        raise InvalidArgument(
+            f"sort is {sort!r}, but there is no mode along which, wanted along",
+            reason="MODES_MISSING",
+        )
+    labels = mode_labels(mode if isinstance(mode, str) else [mode], "along")
+    if len(labels) != 1:
+        raise InvalidArgument(
+            f"along is {mode!r}, wanted one mode, e.g. 'j'",
+            reason="MODE_COUNT_MISMATCH",
+        )
+    return compute_pb2.Along(mode=labels[0], sorting=operators.sorting(sort))
 
 
 def addend_of(

@@ -29,6 +29,10 @@ _STRUCTURES: dict[str, compute_pb2.MatrixStructure] = enum_values(
     compute_pb2.MatrixStructure, "MATRIX_STRUCTURE_"
 )
 
+_SORTINGS: dict[str, compute_pb2.Sorting] = enum_values(
+    compute_pb2.Sorting, "SORTING_"
+)
+
 _ABSORBING: dict[str, compute_pb2.Absorb] = enum_values(compute_pb2.Absorb, "ABSORB_")
 
 
@@ -75,6 +79,19 @@ def selection(name: str | None) -> compute_pb2.Selection:
         return compute_pb2.SELECTION_UNSPECIFIED
     check_type("selection", name, str, "the name of a selection")
     return look_up("selection", name, SELECTIONS, "SELECTION_UNKNOWN")
+
+
+def sorting(name: str | None) -> compute_pb2.Sorting:
+    """Returns the `Sorting` of a name; None is none.
+
+    Raises:
+        InvalidArgument: There is no such order.
+        TypeError: It is no string.
+    """
+    if name is None:
+        return compute_pb2.SORTING_UNSPECIFIED
+    check_type("sort", name, str, "'ascending' or 'descending'")
+    return look_up("sort", name, _SORTINGS, "SORTING_UNKNOWN")
 
 
 def factorization_method(name: str) -> compute_pb2.FactorizationMethod:

@@ -88,6 +88,8 @@ class TensorSession(Protocol[Outcome, Link]):
         modes_d: Modes,
         *,
         op: str = "add",
+        along: str | int | None = None,
+        sort: str | None = None,
         alpha: Factor = 1,
         out: TensorHandle | None = None,
     ) -> Outcome: ...

@@ -20,8 +20,10 @@
 #include "core/backend/cpu/linear_solve/linear_solve_reference.h"
 #include "core/backend/cpu/permutation_blocked.h"
 #include "core/backend/cpu/permutation_reference.h"
-#include "core/backend/cpu/reduction_pairwise.h"
-#include "core/backend/cpu/reduction_reference.h"
+#include "core/backend/cpu/reduction/reduction_pairwise.h"
+#include "core/backend/cpu/reduction/reduction_reference.h"
+#include "core/backend/cpu/reduction/reduction_scan.h"
+#include "core/backend/cpu/reduction/reduction_sort.h"
 #include "core/backend/cpu/thread_pool.h"
 #include "core/device/host_stream.h"
 #include "core/memory/host_resource.h"
@@ -56,6 +58,8 @@ class CpuBackend final : public Backend {
     kernels_.elementwise.push_back(CreateTakeElementwise(threads_));
     kernels_.elementwise.push_back(CreateReferenceElementwise());
     kernels_.reduction.push_back(CreatePairwiseReduction(threads_));
+    kernels_.reduction.push_back(CreateScanReduction(threads_));
+    kernels_.reduction.push_back(CreateSortReduction(threads_));
     kernels_.reduction.push_back(CreateReferenceReduction());
     kernels_.factorization.push_back(CreateLapackQr(threads_, blas));
     kernels_.factorization.push_back(CreateLapackDecomposition(threads_, blas));

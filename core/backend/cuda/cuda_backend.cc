@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "core/backend/cuda/along/along_kernels.h"
 #include "core/backend/cuda/contraction/contraction_kernels.h"
 #include "core/backend/cuda/cuda_device.h"
 #include "core/backend/cuda/cuda_memory.h"
@@ -205,6 +206,8 @@ void AddKernels(const cuda::GpuModel& model, CudaDevice& device,
   lists.elementwise.push_back(cuda::CreateTakeElementwise(model));
   lists.elementwise.push_back(cuda::CreateReferenceElementwise(model));
   lists.reduction.push_back(cuda::CreateTreeReduction(model));
+  lists.reduction.push_back(cuda::CreateScanReduction(model));
+  lists.reduction.push_back(cuda::CreateSortReduction(model));
   lists.reduction.push_back(cuda::CreateReferenceReduction(model));
   AddContractions(model, gemm, lists);
   AddMatrixKernels(solver, lists);

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "core/backend/cuda/along/along_formula.h"
 #include "core/backend/cuda/cuda_stream.h"
 #include "core/backend/cuda/kernel/groups/group.h"
 #include "core/backend/cuda/kernel/reduction_tasks.h"
@@ -13,29 +14,13 @@
 #include "core/backend/reference_solution.h"
 #include "core/base/status.h"
 #include "core/ops/type_tables.h"
+#include "core/problem/along.h"
 #include "core/problem/heap_bytes.h"
 
 namespace tensord::core::cuda {
 namespace {
 
 using Problem = ReductionProblem;
-
-ReductionFormula FormulaOf(const Problem& problem,
-                           const ReductionOperands& operands) {
-  return {.a = operands.alpha.IsZero() ? nullptr : operands.a,
-          .c = operands.beta.IsZero() ? nullptr : operands.c,
-          .d = operands.d,
-          .type_a = problem.type_a,
-          .type_d = problem.type_d,
-          .compute = ComputeElement(problem.type_a, problem.type_d,
-                                    problem.compute_type),
-          .compute_type = problem.compute_type,
-          .op = problem.op,
-          .unary_a = problem.unary_a,
-          .unary_c = problem.unary_c,
-          .alpha = {operands.alpha.real, operands.alpha.imaginary},
-          .beta = {operands.beta.real, operands.beta.imaginary}};
-}
 
 ReductionTreeTask TreeTaskOf(const Problem& problem,
                              const ReductionFormula& formula,
@@ -97,8 +82,11 @@ absl::Status LaunchReference(const Problem& problem,
                              Stream& stream) {
   CudaStream& queue = AsCuda(stream);
   TENSORD_RETURN_IF_ERROR(queue.device().Select());
-  ReductionReferenceTask task{
-      .formula = FormulaOf(problem, operands), .kept = {}, .reduced = {}};
+  ReductionReferenceTask task{.formula = FormulaOf(problem, operands),
+                              .along = AlongOf(problem),
+                              .sorting = problem.sorting,
+                              .kept = {},
+                              .reduced = {}};
   task.kept.AddAll(problem.kept);
   task.reduced.AddAll(problem.reduced);
   return queue.device().Check(QueueReductionReference(task, queue.get()),
@@ -110,7 +98,8 @@ double PredictReference(const GpuModel& model, const Problem& problem) {
   // each.
   constexpr double kSectorBytes = 32;
   const auto kept = static_cast<double>(ElementCount(problem.kept));
-  const auto reduced = static_cast<double>(ElementCount(problem.reduced));
+  const auto reduced = static_cast<double>(ElementCount(problem.reduced) *
+                                           (problem.along.extent + 1));
   return model.launch_ns + 20 * reduced +
          2 * kSectorBytes * kept * (reduced + 1) / model.copy_bytes_per_ns();
 }
@@ -214,6 +203,7 @@ class TreeReduction final : public ReductionKernel {
   absl::string_view name() const override { return "cuda.reduce.tree"; }
 
   Solved Solve(const Problem& problem) const override {
+    TENSORD_RETURN_IF_ERROR(CheckAlongNothing(problem));
     const int64_t kept = ElementCount(problem.kept);
     const int64_t reduced = ElementCount(problem.reduced);
     if (std::max(kept, reduced) > kMaxIndex) {
@@ -226,11 +216,7 @@ class TreeReduction final : public ReductionKernel {
                             .second = {}};
     for (const ReductionDivision* division :
          {&divisions.all, &divisions.without_alpha}) {
-      if (division->block_count() > kMaxIndex) {
-        return Unimplemented(
-            "TOO_MANY_ELEMENTS", "it needs ", division->block_count(),
-            " blocks of threads, at most ", kMaxIndex, " are possible");
-      }
+      TENSORD_RETURN_IF_ERROR(CheckBlocks(division->block_count()));
     }
     divisions.without_alpha.split_count = 1;
     const ReductionDivision& all = divisions.all;

@@ -1,5 +1,8 @@
 # The sources of the CUDA backend, for the backend itself and for its tests on the CPU.
 set(TENSORD_CUDA_HOST_SOURCES
+  along/along_formula.cc
+  along/reduction_scan.cc
+  along/reduction_sort.cc
   contraction/contraction_direct.cc
   contraction/contraction_division.cc
   contraction/contraction_elementwise.cc
@@ -60,6 +63,8 @@ set(TENSORD_CUDA_HOST_SOURCES
   reduction_kernels.cc
   tile_parts.cc)
 set(TENSORD_CUDA_KERNEL_SOURCES
+  kernel/along/scan.cu
+  kernel/along/sort.cu
   kernel/contraction_reference.cu
   kernel/direct/contraction_direct_complex.cu
   kernel/direct/contraction_direct_double.cu

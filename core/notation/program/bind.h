@@ -96,7 +96,7 @@ struct BoundCall {
   Modes indices;
 };
 
-/// A function of whole matrices, with indices of its statement.
+/// A function of whole tensors, with indices of its statement.
 struct BoundStatementCall {
   std::vector<BoundSum> arguments;
   std::vector<std::vector<Mode>> inputs;   // (argument)(mode), also of extent 1
@@ -105,6 +105,8 @@ struct BoundStatementCall {
   Truncation truncation;
   MatrixStructure structure = MatrixStructure::kGeneral;
   bool has_unit_diagonal = false;
+  Mode along = -1;  // of functions along an index
+  bool descends = false;
 };
 
 /// The number that a sum of numbers is; nothing when there is anything else.
@@ -133,9 +135,10 @@ class Bindings {
   };
   /// Errors  those of FindTensor(); MODE_EXTENT_MISMATCH.
   absl::StatusOr<Bound> Bind(const Statement& statement);
-  /// A statement that calls a function of matrices.
-  /// Errors  those of Bind(); of options SYNTAX_ERROR, and what Validate() says
-  ///         of truncations.
+  /// A statement that calls a function of whole tensors.
+  /// Errors  those of Bind(); of options SYNTAX_ERROR, LABEL_UNMATCHED, and
+  /// what
+  ///         Validate() says of truncations.
   absl::StatusOr<BoundStatementCall> BindCall(const Statement& statement);
   /// A product of the first operands. An extent of 1 goes with any other.
   absl::StatusOr<Bound> Bind(const EinsumSyntax& einsum,
@@ -166,6 +169,9 @@ class Bindings {
   absl::StatusOr<double> LimitOf(const CallOption& option) const;
   absl::Status TakeOption(const StatementCall& call, const CallOption& option,
                           BoundStatementCall& bound) const;
+  /// The index along which a call goes, of those in `scope`.
+  absl::StatusOr<Mode> AlongOf(const StatementCall& call,
+                               const Scope& scope) const;
   /// `place` is where in the text, in front of messages.
   absl::Status MeetExtent(Mode index, int64_t extent, const std::string& where,
                           absl::string_view place = "");

@@ -1,4 +1,4 @@
-// Functions of matrices, and their options.
+// Functions of whole tensors, and their options.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -39,7 +39,9 @@ constexpr Word<bool> kBools[] = {{"true", true}, {"false", false}};
 
 /// The options that a call may have.
 std::vector<std::string> OptionsOf(const StatementCall& call) {
-  if (!call.method) return {"structure", "unit_diagonal"};
+  if (call.along == AlongFunction::kArgsort) return {"along", "descending"};
+  if (call.along) return {"along"};
+  if (call.solves()) return {"structure", "unit_diagonal"};
   if (*call.method != FactorizationMethod::kSvd) return {};
   std::vector<std::string> names = {"rank", "absorb", "renormalize"};
   for (const auto& [name, limit] : kLimits) names.emplace_back(name);
@@ -145,12 +147,35 @@ absl::Status Bindings::TakeOption(const StatementCall& call,
     TENSORD_ASSIGN_OR_RETURN(bound.structure, WordOf(option, Structures()));
   } else if (option.name == "unit_diagonal") {
     TENSORD_ASSIGN_OR_RETURN(bound.has_unit_diagonal, WordOf(option, kBools));
+  } else if (option.name == "descending") {
+    TENSORD_ASSIGN_OR_RETURN(bound.descends, WordOf(option, kBools));
+  } else if (option.name == "along") {
+    return absl::OkStatus();  // see AlongOf()
   } else {
     const auto limit = std::ranges::find(kLimits, option.name,
                                          &Word<double Truncation::*>::first);
     TENSORD_ASSIGN_OR_RETURN(bound.truncation.*limit->second, LimitOf(option));
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<Mode> Bindings::AlongOf(const StatementCall& call,
+                                       const Scope& scope) const {
+  const auto option =
+      std::ranges::find(call.options, "along", &CallOption::name);
+  if (option == call.options.end()) {
+    if (scope.size() == 1) return scope.begin()->second;
+    return ErrorAt(call.position, "SYNTAX_ERROR", NotationOf(call),
+                   "() has an argument of ", scope.size(),
+                   " labels, wanted the one along which it goes, such as "
+                   "along=i");
+  }
+  const std::string& label = std::get<std::string>(option->value);
+  const auto found = scope.find(label);
+  if (found != scope.end()) return found->second;
+  return ErrorAt(option->position, "LABEL_UNMATCHED", "label ", Quoted(label),
+                 " of along is not in the argument of ", NotationOf(call),
+                 "(), wanted one that is");
 }
 
 absl::StatusOr<BoundStatementCall> Bindings::BindCall(
@@ -179,6 +204,9 @@ absl::StatusOr<BoundStatementCall> Bindings::BindCall(
     }
     TENSORD_ASSIGN_OR_RETURN(bound.arguments.emplace_back(),
                              BindSum(argument, inner));
+  }
+  if (call.along) {
+    TENSORD_ASSIGN_OR_RETURN(bound.along, AlongOf(call, scope));
   }
   for (const TensorReference* const output : statement.outputs()) {
     std::vector<Mode>& modes = bound.outputs.emplace_back();

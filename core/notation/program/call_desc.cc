@@ -65,10 +65,19 @@ absl::Status ErrorOf(const absl::Status& status, const StatementCall& call,
                                      WithLabels(status.message(), bindings))));
 }
 
-/// An argument as far as it is known before it is computed.
+/// The type that all arguments have, or can be had in.
+ElementType PromotedTypeOf(const BoundStatementCall& bound) {
+  ElementType type = bound.arguments[0].element_type;
+  for (const BoundSum& argument : bound.arguments) {
+    type = PromotedType(type, argument.element_type);
+  }
+  return type;
+}
+
+/// An argument of matrices as far as it is known before it is computed.
 OperandDesc ArgumentOf(const BoundStatementCall& bound, size_t i,
                        const Bindings& bindings) {
-  OperandDesc argument{.element_type = ArgumentTypeOf(bound),
+  OperandDesc argument{.element_type = ReciprocalType(PromotedTypeOf(bound)),
                        .modes = Named(ArgumentModesOf(bound, i))};
   ModeVector extents;
   for (const Mode index : ArgumentModesOf(bound, i)) {
@@ -116,6 +125,16 @@ absl::Status SetInnerExtent(FactorizationMethod method,
   return absl::OkStatus();
 }
 
+/// OK when the result of a function along an index has no others.
+absl::Status CheckKnown(const BoundStatementCall& bound) {
+  for (const Mode index : bound.outputs[0]) {
+    if (absl::c_linear_search(bound.inputs[0], index)) continue;
+    return InvalidArgument("MODE_NOT_IN_INPUT", "mode ", kFirstNamed + index,
+                           " of d is not in a");
+  }
+  return absl::OkStatus();
+}
+
 absl::Status SetInverseExtents(const BoundStatementCall& bound,
                                Bindings& bindings) {
   const OperandDesc a = ArgumentOf(bound, 0, bindings);
@@ -155,11 +174,40 @@ LinearSolveDesc LinearSolve(const BoundStatementCall& bound,
   return desc;
 }
 
+BinaryOperator OperatorOf(AlongFunction function) {
+  switch (function) {
+    case AlongFunction::kCumulativeProduct: return BinaryOperator::kMul;
+    case AlongFunction::kCumulativeMax: return BinaryOperator::kMax;
+    case AlongFunction::kCumulativeMin: return BinaryOperator::kMin;
+    default: return BinaryOperator::kAdd;
+  }
+}
+
+ReductionDesc Reduction(AlongFunction function, const BoundStatementCall& bound,
+                        const OperandDesc& a, const OperandDesc& d,
+                        Mode along) {
+  ReductionDesc desc{.a = a,
+                     .c = {},
+                     .d = d,
+                     .op = OperatorOf(function),
+                     .compute_type = DefaultComputeType(d.element_type),
+                     .along = Along{along}};
+  if (function == AlongFunction::kArgsort) {
+    desc.along->sorting =
+        bound.descends ? Sorting::kDescending : Sorting::kAscending;
+  }
+  return desc;
+}
+
 absl::Status ValidateCall(const StatementCall& call,
                           const BoundStatementCall& bound,
                           absl::Span<const OperandDesc> inputs,
                           absl::Span<const OperandDesc> outputs) {
-  if (!call.method) return Validate(LinearSolve(bound, inputs, outputs[0]));
+  if (call.along) {
+    return Validate(Reduction(*call.along, bound, inputs[0], outputs[0],
+                              kFirstNamed + bound.along));
+  }
+  if (call.solves()) return Validate(LinearSolve(bound, inputs, outputs[0]));
   const FactorizationDesc desc =
       Factorization(*call.method, inputs[0], outputs);
   TENSORD_RETURN_IF_ERROR(Validate(desc));
@@ -168,17 +216,19 @@ absl::Status ValidateCall(const StatementCall& call,
 
 }  // namespace
 
-ElementType ArgumentTypeOf(const BoundStatementCall& bound) {
-  ElementType type = bound.arguments[0].element_type;
-  for (const BoundSum& argument : bound.arguments) {
-    type = PromotedType(type, argument.element_type);
-  }
-  return ReciprocalType(type);
+ElementType ArgumentTypeOf(const StatementCall& call,
+                           const BoundStatementCall& bound) {
+  const ElementType type = PromotedTypeOf(bound);
+  if (!call.along) return ReciprocalType(type);
+  const bool grows = call.along == AlongFunction::kCumulativeSum ||
+                     call.along == AlongFunction::kCumulativeProduct;
+  return grows && IsInteger(type) ? ElementType::kInt64 : type;
 }
 
 ElementType ResultTypeOf(const StatementCall& call,
                          const BoundStatementCall& bound, size_t i) {
-  const ElementType type = ArgumentTypeOf(bound);
+  if (call.along == AlongFunction::kArgsort) return ElementType::kInt64;
+  const ElementType type = ArgumentTypeOf(call, bound);
   const bool are_values =
       call.method && PlacesOf(*call.method, bound.outputs.size()).values == i;
   return are_values ? RealPartOf(type) : type;
@@ -203,9 +253,15 @@ std::vector<Mode> ResultModesOf(const BoundStatementCall& bound, size_t i) {
 absl::Status SetResultExtents(const StatementCall& call,
                               const BoundStatementCall& bound,
                               Bindings& bindings) {
-  return ErrorOf(call.method ? SetInnerExtent(*call.method, bound, bindings)
-                             : SetInverseExtents(bound, bindings),
-                 call, bindings);
+  absl::Status status;
+  if (call.along) {
+    status = CheckKnown(bound);
+  } else if (call.method) {
+    status = SetInnerExtent(*call.method, bound, bindings);
+  } else {
+    status = SetInverseExtents(bound, bindings);
+  }
+  return ErrorOf(status, call, bindings);
 }
 
 absl::StatusOr<AnyDesc> CallDescOf(const StatementCall& call,
@@ -221,7 +277,11 @@ absl::StatusOr<AnyDesc> CallDescOf(const StatementCall& call,
   TENSORD_RETURN_IF_ERROR(
       ErrorOf(ValidateCall(call, bound, named(inputs), named(outputs)), call,
               bindings));
-  if (!call.method) return AnyDesc(LinearSolve(bound, inputs, outputs[0]));
+  if (call.along) {
+    return AnyDesc(
+        Reduction(*call.along, bound, inputs[0], outputs[0], bound.along));
+  }
+  if (call.solves()) return AnyDesc(LinearSolve(bound, inputs, outputs[0]));
   return AnyDesc(Factorization(*call.method, inputs[0], outputs));
 }
 

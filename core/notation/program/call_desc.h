@@ -1,4 +1,4 @@
-// Functions of matrices -> operations.
+// Functions of whole tensors -> operations.
 #pragma once
 
 #include <cstddef>
@@ -15,10 +15,11 @@
 
 namespace tensord::core {
 
-/// The type that matrices are computed in: that of the arguments, of integers
-/// float64.
-ElementType ArgumentTypeOf(const BoundStatementCall& bound);
-/// That of result number `i`: values are real.
+/// The type that arguments get: theirs, of integers int64 where they are added
+/// or multiplied along an index, and float64 where they are matrices.
+ElementType ArgumentTypeOf(const StatementCall& call,
+                           const BoundStatementCall& bound);
+/// That of result number `i`: values of matrices are real, indices int64.
 ElementType ResultTypeOf(const StatementCall& call,
                          const BoundStatementCall& bound, size_t i);
 

@@ -234,7 +234,7 @@ class Lowering {
   absl::Status Compute(const StatementCall& call,
                        const BoundStatementCall& bound,
                        const std::vector<int32_t>& tensors) {
-    const ElementType argument_type = ArgumentTypeOf(bound);
+    const ElementType argument_type = ArgumentTypeOf(call, bound);
     std::vector<IndexedTensor> inputs, outputs;
     std::vector<OperandDesc> input_descs, output_descs;
     for (size_t i = 0; i < bound.arguments.size(); ++i) {

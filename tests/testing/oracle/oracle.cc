@@ -1,7 +1,9 @@
 #include "tests/testing/oracle/oracle.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <numeric>
 
 #include "tests/testing/oracle/oracle_operators.h"
 
@@ -419,6 +421,90 @@ std::vector<Expected> Reduction(const core::ReductionDesc& desc,
   return expected;
 }
 
+/// The label of `labels` along which a reduction goes, taken out of them.
+Label TakeAlong(const core::ReductionDesc& desc, std::vector<Label>& labels) {
+  const auto along = std::ranges::find(labels, desc.along->mode, &Label::mode);
+  Label taken = *along;
+  labels.erase(along);
+  return taken;
+}
+
+Offsets At(const Label& label, const Offsets& start, int64_t coordinate) {
+  Offsets at = start;
+  for (size_t role = 0; role < kRoleCount; ++role) {
+    at[role] += coordinate * label.strides[role];
+  }
+  return at;
+}
+
+template <typename Arithmetic>
+std::vector<Expected> Cumulative(const core::ReductionDesc& desc,
+                                 const Inputs& inputs) {
+  const Operands operands = {&desc.a, nullptr, Pointer(desc.c), &desc.d};
+  const Arithmetic arithmetic(operands, desc.compute_type, false);
+  const auto a = Decode(operands[kA], inputs.a, Arithmetic::kLoad);
+  const auto c = Decode(operands[kC], inputs.c, Arithmetic::kLoad);
+  std::vector<Label> labels = LabelsOf(operands);
+  const Label along = TakeAlong(desc, labels);
+  std::vector<Expected> expected;
+  ForEach(labels, {}, [&](const Offsets& start) {
+    typename Arithmetic::Sum sum = {};
+    auto value = arithmetic.Identity(desc.op);
+    for (int64_t i = 0; i < along.extent; ++i) {
+      const Offsets at = At(along, start, i);
+      if (!IsZero(inputs.alpha)) {
+        const auto x =
+            arithmetic.Apply(desc.a.unary, a.at(static_cast<size_t>(at[kA])));
+        if (desc.op == BinaryOperator::kAdd) {
+          arithmetic.AddTerm(sum, x);
+          value = arithmetic.FinishTree(sum);
+        } else {
+          value = arithmetic.Combine(desc.op, value, x);
+        }
+      }
+      expected.push_back(
+          arithmetic.At(at[kD], WithAddend(arithmetic, inputs, operands[kC], c,
+                                           at[kC], [&] { return value; })));
+    }
+  });
+  return expected;
+}
+
+std::vector<Expected> Sorted(const core::ReductionDesc& desc,
+                             const Inputs& inputs) {
+  const Operands operands = {&desc.a, nullptr, Pointer(desc.c), &desc.d};
+  const Integral arithmetic(operands, desc.compute_type, false);
+  const auto a = Decode(operands[kA], inputs.a, LoadNumber);
+  const auto c = Decode(operands[kC], inputs.c, Integral::kLoad);
+  std::vector<Label> labels = LabelsOf(operands);
+  const Label along = TakeAlong(desc, labels);
+  const bool descends = desc.along->sorting == core::Sorting::kDescending;
+  std::vector<Expected> expected;
+  ForEach(labels, {}, [&](const Offsets& start) {
+    std::vector<int64_t> order(static_cast<size_t>(along.extent));
+    std::iota(order.begin(), order.end(), 0);
+    const auto element = [&](int64_t i) -> Real {
+      return a.at(static_cast<size_t>(At(along, start, i)[kA])).real();
+    };
+    const auto is_below = [&](Real x, Real y) {
+      return std::isnan(y) ? !std::isnan(x) : x < y;
+    };
+    if (!IsZero(inputs.alpha)) {
+      std::ranges::stable_sort(order, [&](int64_t i, int64_t j) {
+        return descends ? is_below(element(j), element(i))
+                        : is_below(element(i), element(j));
+      });
+    }
+    for (int64_t i = 0; i < along.extent; ++i) {
+      const Offsets at = At(along, start, i);
+      expected.push_back(arithmetic.At(
+          at[kD], WithAddend(arithmetic, inputs, operands[kC], c, at[kC],
+                             [&] { return order[static_cast<size_t>(i)]; })));
+    }
+  });
+  return expected;
+}
+
 template <typename Arithmetic>
 std::vector<Expected> Contraction(const core::ContractionDesc& desc,
                                   const Inputs& inputs, Adder adder) {
@@ -472,6 +558,11 @@ std::vector<Expected> Evaluate(const core::ElementwiseDesc& desc,
 
 std::vector<Expected> Evaluate(const core::ReductionDesc& desc,
                                const Inputs& inputs) {
+  if (desc.sorts()) return Sorted(desc, inputs);
+  if (desc.along) {
+    return IsWhole(desc.d.element_type) ? Cumulative<Integral>(desc, inputs)
+                                        : Cumulative<Floating>(desc, inputs);
+  }
   return IsWhole(desc.d.element_type) ? Reduction<Integral>(desc, inputs)
                                       : Reduction<Floating>(desc, inputs);
 }

@@ -199,11 +199,26 @@ struct ElementwiseOptions {
   ExecutionOptions execution;
 };
 
-/// d = alpha * op(unary(a)) + beta * unary(c), over the modes that d lacks.
+/// Whether indices that sort are asked for. NaN is above all numbers, and equal
+/// elements stay as they are to each other. Numbered as in the contract.
+enum class Sorting { kNone = 0, kAscending = 1, kDescending = 2 };
+
+/// A mode of a that d has, too: `{'j'}`, or its label as an integer. An element
+/// of d is what the operator makes of those of a up to its own index; or, where
+/// it sorts, the index of the element that stands there when they are in order,
+/// an int64.
+struct Along {
+  int32_t mode = 0;
+  Sorting sorting = Sorting::kNone;
+};
+
+/// d = alpha * op(unary(a)) + beta * unary(c), over the modes that d lacks, or
+/// along one, and then it lacks none.
 struct ReduceOptions {
   Scalar alpha = 1;
   Scalar beta = 0;
   std::optional<Operand> c;
+  std::optional<Along> along;
   ExecutionOptions execution;
 };
 

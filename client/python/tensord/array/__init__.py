@@ -17,7 +17,7 @@ there. A name that is not here raises AttributeError with the nearest one. Nothi
 downloaded but what is asked for; `downloads` counts it.
 
 Not all of the array API 2024.12 is here, so there is no `__array_api_version__`.
-There are no atan2, argsort, sort, searchsorted, expm1, log1p, floor_divide, remainder,
+There are no atan2, searchsorted, expm1, log1p, floor_divide, remainder,
 round, hypot, copysign, signbit, nextafter, logaddexp, shifts, meshgrid, nonzero, repeat,
 tile, unique_*, and no uint16 to uint64; `linalg` has no cross, det and
 slogdet. `random` has numbers that are drawn here and sent.
@@ -186,11 +186,13 @@ from tensord._array_products import (
 from tensord._array_scans import (
     argmax,
     argmin,
+    argsort,
     cumprod,
     cumsum,
     cumulative_prod,
     cumulative_sum,
     diff,
+    sort,
 )
 from tensord._array_statistics import (
     all,
@@ -233,6 +235,7 @@ __all__ = [
     "arctanh",
     "argmax",
     "argmin",
+    "argsort",
     "array",
     "array_equal",
     "asarray",
@@ -354,6 +357,7 @@ __all__ = [
     "sin",
     "sinh",
     "split",
+    "sort",
     "sqrt",
     "square",
     "squeeze",

@@ -11,7 +11,7 @@
 #include "core/backend/cpu/contraction_scale.h"
 #include "core/backend/cpu/gemm/matrix_product.h"
 #include "core/backend/cpu/permutation_blocked.h"
-#include "core/backend/cpu/reduction_pairwise.h"
+#include "core/backend/cpu/reduction/reduction_pairwise.h"
 #include "core/base/status.h"
 
 namespace tensord::core {

@@ -36,9 +36,17 @@ enum class ReductionWay : uint8_t {
   kColumns
 };
 
-/// Any reduction, a thread an element of d.
+/// The mode along which a reduction goes; without elements: none.
+struct AlongMode {
+  int64_t extent = 0;
+  int64_t strides[3] = {};  // a, c, d
+};
+
+/// Any reduction, a thread a kept element.
 struct ReductionReferenceTask {
   ReductionFormula formula;
+  AlongMode along;
+  Sorting sorting = Sorting::kNone;
   Loops<3> kept;  // a, c, d
   Loops<1> reduced;
 };

@@ -1,5 +1,6 @@
 // Reductions in a fixed tree: runs in order within a thread, then pairs of
 // runs, then pairs of threads, then, in a second launch, of blocks.
+#include "core/backend/cuda/kernel/along/level_tree.cuh"
 #include "core/backend/cuda/kernel/index_space.cuh"
 #include "core/backend/cuda/kernel/launch.cuh"
 #include "core/backend/cuda/kernel/reduction_formula.cuh"
@@ -22,8 +23,7 @@ __device__ __forceinline__ T ReduceRuns(const ReductionTreeTask& task,
   const ReductionFormula& formula = task.formula;
   const Arithmetic sums = SumArithmetic(formula);
   const T identity = IdentityOf<T>(formula.op, formula.type_d);
-  T levels[kLevels];
-  uint32_t filled = 0;  // a bit a level
+  LevelTree<T, kLevels> tree;
   // Indices may pass 2^31 - 1 by less than a leaf, and stay below 2^32.
   for (uint32_t start = first; start < end; start += kLeaf * step) {
     T leaf = identity;
@@ -45,31 +45,9 @@ __device__ __forceinline__ T ReduceRuns(const ReductionTreeTask& task,
         leaf = ApplyReducing(sums, formula.op, leaf, loaded[i]);
       }
     }
-    // Equal subtrees are joined until one finds its level empty; the topmost
-    // level takes in whatever comes.
-    bool is_placed = false;
-#pragma unroll
-    for (uint32_t level = 0; level < kLevels; ++level) {
-      if (is_placed) continue;
-      const bool is_filled = filled >> level & 1;
-      if (is_filled) leaf = ApplyReducing(sums, formula.op, levels[level], leaf);
-      if (is_filled && level + 1 < kLevels) {
-        filled ^= 1u << level;
-      } else {
-        levels[level] = leaf;
-        filled |= 1u << level;
-        is_placed = true;
-      }
-    }
+    tree.Push(sums, formula.op, leaf);
   }
-  T result = identity;
-#pragma unroll
-  for (uint32_t level = 0; level < kLevels; ++level) {
-    if (filled >> level & 1) {
-      result = ApplyReducing(sums, formula.op, levels[level], result);
-    }
-  }
-  return result;
+  return tree.Total(sums, formula.op, identity);
 }
 
 template <typename T>
@@ -104,7 +82,7 @@ __global__ void __launch_bounds__(kThreads)
     __syncthreads();
     if (of_reduced < half) {
       value = ApplyReducing(SumArithmetic(formula), formula.op, value,
-                          values[slot + half * task.kept_threads]);
+                            values[slot + half * task.kept_threads]);
       values[slot] = value;
     }
   }

@@ -81,5 +81,48 @@ TEST(ReductionTest, MixedTypesAreUnsupported) {
   EXPECT_THAT(Validate(desc), IsUnsupported("(a, c) = (float32, float64)"));
 }
 
+TEST(ReductionTest, AlongAModeAllModesStay) {
+  ReductionDesc desc{.a = Packed(kF32, "ij", {3, 4}),
+                     .c = {},
+                     .d = Packed(kF32, "ji", {4, 3}),
+                     .along = Along{'j'}};
+  EXPECT_TRUE(Validate(desc).ok()) << Validate(desc);
+  desc.along->mode = 'k';
+  EXPECT_THAT(Validate(desc),
+              IsInvalid("MODE_NOT_IN_INPUT", "mode 'k', along which d goes"));
+  desc.along->mode = 'j';
+  desc.d = Packed(kF32, "j", {4});
+  EXPECT_THAT(Validate(desc), IsInvalid("MODE_NOT_IN_OUTPUT", "mode 'i' of a"));
+  desc.d = Packed(kF32, "i", {3});
+  EXPECT_THAT(Validate(desc), IsInvalid("MODE_NOT_IN_OUTPUT", "mode 'j' of a"));
+}
+
+TEST(ReductionTest, IndicesThatSortAreOfRealNumbers) {
+  ReductionDesc desc{.a = Packed(kF32, "ij", {3, 4}),
+                     .c = {},
+                     .d = Packed(ElementType::kInt64, "ij", {3, 4}),
+                     .compute_type = ComputeType::kInteger,
+                     .along = Along{'j', Sorting::kAscending}};
+  for (int i = 0; i < kElementTypeCount; ++i) {
+    desc.a.element_type = static_cast<ElementType>(i);
+    if (IsComplex(desc.a.element_type)) {
+      EXPECT_THAT(Validate(desc),
+                  IsInvalid("OPERATOR_NEEDS_ORDER", "sorting is not defined"));
+    } else {
+      EXPECT_TRUE(Validate(desc).ok()) << Validate(desc);
+    }
+  }
+  desc.a.element_type = kF32;
+  desc.a.unary = UnaryOperator::kAbs;
+  EXPECT_THAT(Validate(desc), IsInvalid("OPERATOR_IN_SORTING", "ABS"));
+  desc.a.unary = UnaryOperator::kIdentity;
+  desc.compute_type = ComputeType::kFloat32;
+  EXPECT_THAT(Validate(desc), IsUnsupported("TYPES_NOT_SUPPORTED",
+                                            "(float32, int64) in integer"));
+  desc.d.element_type = ElementType::kInt32;
+  EXPECT_THAT(Validate(desc),
+              IsUnsupported("TYPES_NOT_SUPPORTED", "(float32, int32)"));
+}
+
 }  // namespace
 }  // namespace tensord::core

@@ -63,6 +63,23 @@ TEST(PlanKeyCodecTest, KeysAreEqualWhenTheirBytesAre) {
   EXPECT_GT(keys.size(), 3000u);
 }
 
+// Plans that were stored before there were others stay good.
+TEST(PlanKeyCodecTest, ReductionsAlongAModeAreOfAnotherKind) {
+  const ReductionProblem plain{.kept = {{4, {1, 1, 1}}}, .reduced = {}};
+  ReductionProblem along = plain;
+  along.along = {5, {4, 4, 4}};
+  ReductionProblem other = along;
+  other.along.extent = 6;
+  const std::string bytes = EncodePlanKey(KeyOf(plain));
+  EXPECT_EQ(bytes[1], 2);
+  EXPECT_EQ(EncodePlanKey(KeyOf(along))[1], 7);
+  EXPECT_NE(EncodePlanKey(KeyOf(along)), EncodePlanKey(KeyOf(other)));
+  EXPECT_EQ(DecodePlanKey(EncodePlanKey(KeyOf(along)))->problem,
+            AnyProblem(along));
+  std::string spoilt = EncodePlanKey(KeyOf(other));
+  ExpectRefusedOrFaithful(spoilt.replace(1, 1, 1, 2));
+}
+
 TEST(PlanKeyCodecTest, EveryFieldChangesTheBytes) {
   const PlanKey key = KeyOf(Transpose());
   std::vector<PlanKey> others(6, key);
@@ -236,6 +253,25 @@ TEST(CheckProblemTest, RefusesWhatKernelsDoNotExpect) {
   change(reduction, [](auto& p) { p.kept = {{4, {0, 1, 1}}}; });
   change(reduction, [](auto& p) { p.op = BinaryOperator::kDiv; });
   change(reduction, [](auto& p) { p.reduced = {{4, {0}}}; });
+  change(reduction, [](auto& p) { p.sorting = Sorting::kAscending; });
+  change(reduction, [](auto& p) { p.along = {0, {1, 1, 1}}; });
+  change(reduction, [](auto& p) { p.along = {1, {1, 1, 1}}; });
+  ReductionProblem along = reduction;
+  along.along = {5, {3, 2, 1}};
+  ASSERT_TRUE(CheckProblem(along).ok()) << CheckProblem(along);
+  change(along, [](auto& p) { p.reduced = {{4, {1}}}; });
+  change(along, [](auto& p) { p.along = {5, {3, 2, 0}}; });
+  change(along, [](auto& p) { p.along = {INT64_MAX, {3, 2, 1}}; });
+  change(along, [](auto& p) { p.kept = {{4, {1, 1, 2}}}; });
+  ReductionProblem sorted = along;
+  sorted.sorting = Sorting::kDescending;
+  sorted.type_d = ElementType::kInt64;
+  sorted.compute_type = ComputeType::kInteger;
+  ASSERT_TRUE(CheckProblem(sorted).ok()) << CheckProblem(sorted);
+  change(sorted, [](auto& p) { p.op = BinaryOperator::kMax; });
+  change(sorted, [](auto& p) { p.unary_a = UnaryOperator::kNeg; });
+  change(sorted, [](auto& p) { p.type_a = ElementType::kComplex64; });
+  change(sorted, [](auto& p) { p.type_d = ElementType::kInt32; });
   const ContractionProblem contraction;
   ASSERT_TRUE(CheckProblem(contraction).ok()) << CheckProblem(contraction);
   change(contraction, [](auto& p) { p.conj_a = true; });

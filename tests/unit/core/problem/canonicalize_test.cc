@@ -19,6 +19,8 @@ using tensord::test::Strided;
 using tensord::test::kC64;
 using tensord::test::kF32;
 
+Mode OtherLabel(Mode mode) { return 5 * mode + 1000; }
+
 /// The operand under other labels and with its modes in another order.
 void Disguise(OperandDesc& operand, std::mt19937& rng) {
   for (size_t i = operand.modes.size(); i-- > 1;) {
@@ -27,7 +29,7 @@ void Disguise(OperandDesc& operand, std::mt19937& rng) {
     std::swap(operand.layout.extents[i], operand.layout.extents[j]);
     std::swap(operand.layout.strides[i], operand.layout.strides[j]);
   }
-  for (Mode& mode : operand.modes) mode = 5 * mode + 1000;
+  for (Mode& mode : operand.modes) mode = OtherLabel(mode);
 }
 
 template <typename Desc>
@@ -46,6 +48,9 @@ Desc Disguised(Desc desc, std::mt19937& rng) {
   } else if constexpr (requires { desc.c; }) {
     std::mt19937 same = as_d;
     if (desc.c) Disguise(*desc.c, same);
+  }
+  if constexpr (requires { desc.along; }) {
+    if (desc.along) desc.along->mode = OtherLabel(desc.along->mode);
   }
   return desc;
 }
@@ -75,6 +80,40 @@ TEST(CanonicalizeTest, ReductionsThatDifferInLabelsAndOrderAreEqual) {
 }
 TEST(CanonicalizeTest, ContractionsThatDifferInLabelsAndOrderAreEqual) {
   ExpectLabelsAndOrderDoNotMatter(tensord::test::RandomContraction);
+}
+
+TEST(CanonicalizeTest, AlongAModeNothingFuses) {
+  ReductionDesc sums{.a = Packed(kF32, "ijk", {4, 5, 6}),
+                     .c = {},
+                     .d = Packed(kF32, "ijk", {4, 5, 6})};
+  const ReductionProblem copy = Canonicalize(sums);
+  EXPECT_EQ(copy.kept.size(), 1u);
+  sums.along = Along{'j'};
+  const ReductionProblem along = Canonicalize(sums);
+  EXPECT_EQ(along.kept.size(), 2u);
+  EXPECT_EQ(along.along, (LoopMode<3>{5, {4, 4, 4}}));
+  // Of one element it is that, and of none nothing.
+  sums.a = sums.d = Packed(kF32, "ijk", {4, 1, 6});
+  EXPECT_FALSE(Canonicalize(sums).is_along());
+  sums.a = sums.d = Packed(kF32, "ijk", {4, 0, 6});
+  EXPECT_EQ(ElementCount(Canonicalize(sums).kept), 0);
+}
+
+TEST(CanonicalizeTest, WhatSortsHasNoOperator) {
+  ReductionDesc sorted{.a = Packed(kF32, "ij", {1, 5}, UnaryOperator::kConj),
+                       .c = {},
+                       .d = Packed(ElementType::kInt64, "ij", {1, 5}),
+                       .op = BinaryOperator::kMax,
+                       .compute_type = ComputeType::kInteger,
+                       .along = Along{'i', Sorting::kAscending}};
+  const ReductionProblem problem = Canonicalize(sorted);
+  EXPECT_EQ(problem.along.extent, 1);
+  EXPECT_EQ(problem.compute_element(), ElementType::kInt64);
+  sorted.op = BinaryOperator::kMin;
+  sorted.a.unary = UnaryOperator::kIdentity;
+  EXPECT_EQ(Canonicalize(sorted), problem);
+  sorted.along->sorting = Sorting::kDescending;
+  EXPECT_NE(Canonicalize(sorted), problem);
 }
 
 // B1.7

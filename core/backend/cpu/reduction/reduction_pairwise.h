@@ -9,7 +9,7 @@
 namespace tensord::core {
 
 /// Kernel "cpu.reduce.pairwise": the tree is fixed by the problem, so results
-/// do not depend on the number of threads. Takes every problem.
+/// do not depend on the number of threads. Takes every problem along no mode.
 ///
 /// Lifetime  `threads` must outlive the kernel.
 std::unique_ptr<const ReductionKernel> CreatePairwiseReduction(

@@ -1,4 +1,4 @@
-#include "core/backend/cpu/reduction_pairwise.h"
+#include "core/backend/cpu/reduction/reduction_pairwise.h"
 
 #include <algorithm>
 #include <string>
@@ -7,6 +7,9 @@
 #include "absl/strings/str_cat.h"
 #include "core/backend/cpu/block/row_tree.h"
 #include "core/backend/cpu/block/tile_operand.h"
+#include "core/backend/cpu/reduction/reduction_end.h"
+#include "core/base/status.h"
+#include "core/problem/along.h"
 #include "core/problem/heap_bytes.h"
 #include "hwy/cache_control.h"
 
@@ -33,10 +36,6 @@ constexpr int64_t kSmallestChunk = 64 << 10;
 constexpr int64_t kLargestChunk = 4 << 20;
 constexpr int64_t kMostItems = 4096;
 constexpr int64_t kSlotBytes = 32 << 10;
-
-ElementType ElementOf(const Problem& problem) {
-  return ComputeElement(problem.type_a, problem.type_d, problem.compute_type);
-}
 
 /// How a reduction is cut: kept elements in tiles along one mode, reduced ones
 /// in chunks of their running index.
@@ -69,7 +68,7 @@ Cut CutReduction(const Problem& problem) {
   }
   if (!problem.reduced.empty()) cut.along = problem.reduced[0];
   cut.reduced_count = ElementCount(problem.reduced);
-  const ElementType element = ElementOf(problem);
+  const ElementType element = problem.compute_element();
   const int64_t element_bytes = SizeOf(element);
   const int64_t tile = kTileBytes / element_bytes;
   const int64_t most_slots = RowTree<float>::SlotCount(cut.reduced_count);
@@ -177,25 +176,15 @@ class PairwiseRun {
                         .compute = problem.compute_type,
                         .unary = problem.unary_a,
                         .factor = kOne}),
-        c_(operands.c, {.stored = problem.type_d,
-                        .element = element,
-                        .compute = problem.compute_type,
-                        .unary = problem.unary_c,
-                        .factor = operands.beta}),
-        d_(operands.d, element, problem.type_d, Stores::kCached),
+        end_(problem, operands, element),
         combine_(FindBinary<T>(problem.op)),
-        add_(FindBinary<T>(BinaryOperator::kAdd)),
-        round_(FindRounding<T>(problem.compute_type)),
-        alpha_(RoundTo(problem.compute_type, FactorAs<T>(operands.alpha))),
-        reads_a_(!operands.alpha.IsZero()),
-        scales_(!operands.alpha.IsOne()),
         partials_(partials) {}
 
   void Run(ThreadPool& threads) const {
     const int64_t chunk_elements = cut_.reduced_count / cut_.chunk_count + 1;
     const int64_t item_bytes =
         chunk_elements * cut_.tile_width * static_cast<int64_t>(sizeof(T));
-    if (cut_.chunk_count == 1 || !reads_a_) {
+    if (cut_.chunk_count == 1 || !end_.reads_a()) {
       ParallelRanges(
           threads, cut_.tiles.tile_count(), item_bytes,
           [this](int64_t begin, int64_t end) { ReduceTiles(begin, end); });
@@ -230,7 +219,7 @@ class PairwiseRun {
     Scratch scratch;
     cut_.tiles.ForEach(begin, end, [&](const Offsets& at, const auto& sizes) {
       T* const result = scratch.result.data();
-      if (reads_a_) {
+      if (end_.reads_a()) {
         Reduce(at[Problem::kA], sizes[0], 0, cut_.reduced_count, result,
                scratch);
       }
@@ -331,15 +320,6 @@ class PairwiseRun {
   /// d = alpha * result + beta * unary_c(c) for one tile.
   void Finish(const Offsets& at, int64_t count, T* result,
               Scratch& scratch) const {
-    if (!reads_a_) {
-      std::fill_n(result, count, T(0));
-    } else {
-      if (round_ != nullptr) round_(result, count);
-      if (scales_) {
-        Scale(alpha_, result, count);
-        if (round_ != nullptr) round_(result, count);
-      }
-    }
     const auto tile = [&](size_t operand) {
       return TileLayout{.offset = at[operand],
                         .count_i = count,
@@ -347,23 +327,15 @@ class PairwiseRun {
                         .stride_i = cut_.across.strides[operand],
                         .stride_j = 0};
     };
-    if (!c_.is_zero()) {
-      const T* const c =
-          c_.Load(tile(Problem::kC), scratch.block.data(), scratch.transposed);
-      add_(result, c, result, count);
-      if (round_ != nullptr) round_(result, count);
-    }
-    d_.Store(result, tile(Problem::kD), scratch.transposed);
+    end_.Store(result, tile(Problem::kC), tile(Problem::kD), scratch.block,
+               scratch.transposed);
   }
 
   const Problem& problem_;
   const Cut& cut_;
-  TileInput<T> a_, c_;
-  TileOutput<T> d_;
-  BinaryBlock<T> combine_, add_;
-  UnaryBlock<T> round_;
-  T alpha_;
-  bool reads_a_, scales_;
+  TileInput<T> a_;
+  ReductionEnd<T> end_;
+  BinaryBlock<T> combine_;
   T* partials_;
 };
 
@@ -380,7 +352,7 @@ int64_t PartialBytes(const Problem& problem, const Cut& cut) {
   return cut.chunk_count == 1
              ? 0
              : Workspace::BytesFor(cut.item_count() * cut.tile_width *
-                                   SizeOf(ElementOf(problem)));
+                                   SizeOf(problem.compute_element()));
 }
 
 class PairwiseReductionSolution final : public ReductionSolution {
@@ -405,7 +377,7 @@ class PairwiseReductionSolution final : public ReductionSolution {
 
   absl::Status Launch(const ReductionOperands& operands, Workspace& workspace,
                       Stream&) const override {
-    const ElementType element = ElementOf(problem_);
+    const ElementType element = problem_.compute_element();
     std::byte* const partials =
         workspace_bytes() == 0 ? nullptr
                                : workspace.Take<std::byte>(workspace_bytes());
@@ -429,7 +401,9 @@ class PairwiseReductionSolution final : public ReductionSolution {
 std::unique_ptr<const ReductionKernel> CreatePairwiseReduction(
     ThreadPool& threads) {
   return std::make_unique<SimpleReduction>(
-      "cpu.reduce.pairwise", [&](const Problem& problem) {
+      "cpu.reduce.pairwise",
+      [&](const Problem& problem) -> ReductionKernel::Solved {
+        TENSORD_RETURN_IF_ERROR(CheckAlongNothing(problem));
         return std::make_unique<PairwiseReductionSolution>(
             problem, CutReduction(problem), threads);
       });

@@ -1,0 +1,465 @@
+#include "core/backend/cpu/reduction/reduction_scan.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/backend/cpu/block/row_tree.h"
+#include "core/backend/cpu/block/tile_operand.h"
+#include "core/backend/cpu/reduction/reduction_end.h"
+#include "core/base/status.h"
+#include "core/problem/along.h"
+#include "core/problem/heap_bytes.h"
+
+namespace tensord::core {
+namespace {
+
+using Problem = ReductionProblem;
+
+constexpr double kNanosecondsPerByte = 0.1;
+constexpr double kLaunchNanoseconds = 2000;
+
+// Elements that are combined one after the other, before a tree joins them with
+// those before.
+constexpr int64_t kLeaf = 32;
+// Totals of leaves that are.
+constexpr int64_t kGroup = 8;
+// From here on a mode is cut into pieces that are combined side by side.
+constexpr int64_t kLongMode = 256;
+// With fewer kept elements side by side, arithmetic is not worth its calls.
+constexpr int64_t kFewLanes = 16;
+// Work that has fewer items is cut along the mode as well, into chunks of at
+// least so many elements. Neither depends on the machine.
+constexpr int64_t kItemsWanted = 64;
+constexpr int64_t kSmallestChunk = 64 << 10;
+constexpr int64_t kSlotBytes = 32 << 10;
+
+/// How a scan is cut: kept elements in tiles along one mode, and the mode along
+/// which it goes in chunks.
+struct Cut {
+  /// One kept element at a time, whose leaves are combined side by side; else
+  /// kept elements are.
+  bool in_pieces = false;
+  LoopMode<3> across = {1, {}};  // the kept mode along which tiles lie
+  int64_t width = 1;             // kept elements of a tile
+  int64_t run = 1;               // elements along the mode that are loaded
+  TileSpace<3> tiles;            // loop 0 along `across`
+  int64_t chunk = 1;             // elements along the mode of all but the last
+  int64_t chunk_count = 1;
+
+  int64_t item_count() const { return tiles.tile_count() * chunk_count; }
+};
+
+/// The place of the kept mode that lanes lie along: the one in which they are
+/// closest in a, of those that have enough; nothing is the number of modes.
+size_t AcrossOf(const LoopModes<3>& kept) {
+  size_t best = kept.size();
+  const auto is_better = [&](const LoopMode<3>& mode) {
+    if (best == kept.size()) return true;
+    const bool is_long = mode.extent >= kFewLanes;
+    if (is_long != (kept[best].extent >= kFewLanes)) return is_long;
+    if (!is_long) return mode.extent > kept[best].extent;
+    return mode.strides[Problem::kA] < kept[best].strides[Problem::kA];
+  };
+  for (size_t m = 0; m < kept.size(); ++m) {
+    if (is_better(kept[m])) best = m;
+  }
+  return best;
+}
+
+Cut CutScan(const Problem& problem) {
+  Cut cut;
+  const size_t across = AcrossOf(problem.kept);
+  if (across < problem.kept.size()) cut.across = problem.kept[across];
+  const int64_t extent = problem.along.extent;
+  const int64_t element_bytes = SizeOf(problem.compute_element());
+  const int64_t tile = kTileBytes / element_bytes;
+  const bool turns =
+      problem.along.strides[Problem::kA] < cut.across.strides[Problem::kA];
+  cut.in_pieces =
+      extent >= kLongMode && (turns || cut.across.extent < kFewLanes);
+  if (!cut.in_pieces) {
+    const int64_t slots = RowTree<float>::SlotCount(extent / kLeaf + 1);
+    const int64_t widest =
+        std::min(tile / 8, kSlotBytes / element_bytes / slots);
+    const int64_t wanted = turns ? std::max(kFewLanes, tile / extent) : widest;
+    cut.width = std::min({cut.across.extent, wanted, widest});
+  }
+  cut.run = tile / cut.width;
+  cut.tiles.Add(cut.across, cut.width);
+  for (size_t m = 0; m < problem.kept.size(); ++m) {
+    if (m != across) cut.tiles.Add(problem.kept[m]);
+  }
+  const int64_t wanted = CeilDivide(kItemsWanted, cut.tiles.tile_count());
+  const int64_t possible = extent * cut.width / kSmallestChunk;
+  const int64_t chunks = std::max<int64_t>(1, std::min(wanted, possible));
+  cut.chunk = RoundUp(CeilDivide(extent, chunks), cut.in_pieces ? tile : kLeaf);
+  cut.chunk_count = CeilDivide(extent, cut.chunk);
+  return cut;
+}
+
+template <typename T>
+class ScanRun {
+ public:
+  ScanRun(const Problem& problem, const Cut& cut,
+          const ReductionOperands& operands, ElementType element, T* partials)
+      : problem_(problem),
+        cut_(cut),
+        a_(operands.a, {.stored = problem.type_a,
+                        .element = element,
+                        .compute = problem.compute_type,
+                        .unary = problem.unary_a,
+                        .factor = kOne}),
+        end_(problem, operands, element),
+        combine_(FindBinary<T>(problem.op)),
+        partials_(partials) {}
+
+  void Run(ThreadPool& threads) const {
+    if (cut_.chunk_count == 1 || !end_.reads_a()) {
+      ForItems(threads, [this](const Item& item, Scratch& scratch) {
+        ScanItem(item, nullptr, true, nullptr, scratch);
+      });
+    } else if (threads.thread_count() == 1) {
+      RunInOrder();
+    } else {
+      ForItems(threads, [this](const Item& item, Scratch& scratch) {
+        if (item.chunk + 1 == cut_.chunk_count) return;
+        ScanItem(item, nullptr, false, TotalOf(item), scratch);
+      });
+      ParallelRanges(threads, cut_.tiles.tile_count(),
+                     cut_.chunk_count * cut_.width * 8,
+                     [this](int64_t begin, int64_t end) {
+                       Scratch scratch;
+                       for (int64_t tile = begin; tile < end; ++tile) {
+                         JoinTotals(tile, scratch);
+                       }
+                     });
+      ForItems(threads, [this](const Item& item, Scratch& scratch) {
+        const T* const before =
+            item.chunk == 0 ? nullptr : TotalOf(item) - cut_.width;
+        ScanItem(item, before, true, nullptr, scratch);
+      });
+    }
+  }
+
+ private:
+  static constexpr int64_t kTile = kTileElements<T>;
+  static constexpr int64_t kLanes = kTile / kLeaf;
+
+  struct alignas(kCacheLineBytes) Scratch {
+    TileBuffer<T> block, transposed, values, turned;
+    T running[kTile / 8], carry[kTile / 8];
+    T lanes[kLanes + 1];
+    alignas(kCacheLineBytes) std::byte slots[kSlotBytes];
+  };
+  using Offsets = TileSpace<3>::Offsets;
+
+  /// A chunk of a tile.
+  struct Item {
+    int64_t tile, chunk;
+    Offsets at;
+    int64_t width;
+    int64_t begin, end;  // along the mode
+  };
+
+  template <typename Body>
+  void ForItems(ThreadPool& threads, const Body& body) const {
+    const int64_t item_bytes =
+        cut_.chunk * cut_.width * static_cast<int64_t>(sizeof(T));
+    ParallelRanges(threads, cut_.item_count(), item_bytes,
+                   [&](int64_t begin, int64_t end) {
+                     Scratch scratch;
+                     for (int64_t i = begin; i < end; ++i) {
+                       body(ItemOf(i), scratch);
+                     }
+                   });
+  }
+
+  Item ItemOf(int64_t number) const {
+    Item item{.tile = number / cut_.chunk_count,
+              .chunk = number % cut_.chunk_count,
+              .at = {},
+              .width = 0,
+              .begin = 0,
+              .end = 0};
+    cut_.tiles.ForEach(item.tile, item.tile + 1,
+                       [&](const Offsets& at, const auto& sizes) {
+                         item.at = at;
+                         item.width = sizes[0];
+                       });
+    item.begin = item.chunk * cut_.chunk;
+    item.end = std::min(item.begin + cut_.chunk, problem_.along.extent);
+    return item;
+  }
+
+  /// One row a chunk: what it comes to, later with all chunks before it.
+  T* TotalOf(const Item& item) const {
+    return partials_ + (item.tile * cut_.chunk_count + item.chunk) * cut_.width;
+  }
+
+  void JoinTotals(int64_t tile, Scratch& scratch) const {
+    RowTree<T> tree(combine_, cut_.width, SlotsOf(scratch.slots));
+    T* total = partials_ + tile * cut_.chunk_count * cut_.width;
+    for (int64_t chunk = 0; chunk + 1 < cut_.chunk_count; ++chunk) {
+      tree.Push(total);
+      tree.Total(total);
+      total += cut_.width;
+    }
+  }
+
+  /// Needs one pass over a, and gives the same as two.
+  void RunInOrder() const {
+    Scratch scratch;
+    alignas(kCacheLineBytes) std::byte slots[kSlotBytes];
+    T total[kTile / 8], before[kTile / 8];
+    for (int64_t tile = 0; tile < cut_.tiles.tile_count(); ++tile) {
+      RowTree<T> tree(combine_, cut_.width, SlotsOf(slots));
+      for (int64_t chunk = 0; chunk < cut_.chunk_count; ++chunk) {
+        if (chunk > 0) {
+          tree.Push(total);
+          tree.Total(before);
+        }
+        ScanItem(ItemOf(tile * cut_.chunk_count + chunk),
+                 chunk == 0 ? nullptr : before, true, total, scratch);
+      }
+    }
+  }
+
+  static T* SlotsOf(std::byte* slots) { return reinterpret_cast<T*>(slots); }
+
+  TileLayout TileOf(const Item& item, size_t operand, int64_t first,
+                    int64_t count) const {
+    const int64_t stride = problem_.along.strides[operand];
+    const int64_t offset = item.at[operand] + first * stride;
+    if (cut_.in_pieces) {
+      return {.offset = offset,
+              .count_i = count,
+              .count_j = 1,
+              .stride_i = stride,
+              .stride_j = 0};
+    }
+    return {.offset = offset,
+            .count_i = item.width,
+            .count_j = count,
+            .stride_i = cut_.across.strides[operand],
+            .stride_j = stride};
+  }
+
+  /// Combines `before`, unless it is null, with the elements of an item, one
+  /// after the other. Results are stored, or not; `total`, unless it is null,
+  /// gets what the item comes to by itself.
+  void ScanItem(const Item& item, const T* before, bool stores, T* total,
+                Scratch& scratch) const {
+    if (!end_.reads_a()) {
+      for (int64_t at = item.begin; at < item.end; at += cut_.run) {
+        if (CurrentWork::ShouldStop()) return;
+        Store(item, at, std::min(cut_.run, item.end - at),
+              scratch.values.data(), scratch);
+      }
+    } else if (cut_.in_pieces) {
+      ScanPieces(item, before, stores, total, scratch);
+    } else {
+      ScanRows(item, before, stores, total, scratch);
+    }
+  }
+
+  void Store(const Item& item, int64_t first, int64_t count, T* values,
+             Scratch& scratch) const {
+    end_.Store(values, TileOf(item, Problem::kC, first, count),
+               TileOf(item, Problem::kD, first, count), scratch.block,
+               scratch.transposed);
+  }
+
+  void ScanRows(const Item& item, const T* before, bool stores, T* total,
+                Scratch& scratch) const {
+    const int64_t width = item.width;
+    RowTree<T> tree(combine_, width, SlotsOf(scratch.slots));
+    const T* joined = before;  // with all leaves that are full
+    int64_t in_leaf = 0;
+    for (int64_t at = item.begin; at < item.end; at += cut_.run) {
+      if (CurrentWork::ShouldStop()) return;
+      const int64_t count = std::min(cut_.run, item.end - at);
+      const T* row = a_.Load(TileOf(item, Problem::kA, at, count),
+                             scratch.block.data(), scratch.transposed);
+      T* result = scratch.values.data();
+      for (int64_t i = 0; i < count; ++i, row += width, result += width) {
+        if (in_leaf == 0) {
+          std::copy_n(row, width, scratch.running);
+        } else {
+          combine_(scratch.running, row, scratch.running, width);
+        }
+        if (joined == nullptr) {
+          std::copy_n(scratch.running, width, result);
+        } else if (stores) {
+          combine_(joined, scratch.running, result, width);
+        }
+        if (++in_leaf < kLeaf) continue;
+        tree.Push(scratch.running);
+        tree.Total(scratch.carry);
+        if (before != nullptr) {
+          combine_(before, scratch.carry, scratch.carry, width);
+        }
+        joined = scratch.carry;
+        in_leaf = 0;
+      }
+      if (stores) Store(item, at, count, scratch.values.data(), scratch);
+    }
+    if (total == nullptr) return;
+    if (in_leaf > 0) tree.Push(scratch.running);
+    tree.Total(total);
+  }
+
+  /// A tile of kLanes leaves at a time; the last one may be shorter.
+  void ScanPieces(const Item& item, const T* before, bool stores, T* total,
+                  Scratch& scratch) const {
+    RowTree<T> tree(combine_, 1, SlotsOf(scratch.slots));
+    const T* joined = before;
+    T* const rows = scratch.values.data();  // (element of a leaf, leaf)
+    T* const lanes = scratch.lanes;         // what comes before each leaf
+    for (int64_t at = item.begin; at < item.end; at += kTile) {
+      if (CurrentWork::ShouldStop()) return;
+      const int64_t count = std::min(kTile, item.end - at);
+      T* const block = scratch.block.data();
+      const T* leaves = a_.Load(TileOf(item, Problem::kA, at, count), block,
+                                scratch.transposed);
+      if (count < kTile) {
+        if (leaves != block) std::copy_n(leaves, count, block);
+        std::fill_n(block + count, kTile - count, IdentityOf<T>(problem_.op));
+        leaves = block;
+      }
+      Transpose(leaves, kLanes, kLeaf, rows);
+      for (int64_t i = 1; i < kLeaf; ++i) {
+        combine_(rows + (i - 1) * kLanes, rows + i * kLanes, rows + i * kLanes,
+                 kLanes);
+      }
+      JoinLeaves(rows + (kLeaf - 1) * kLanes, lanes);
+      T& sum = lanes[kLanes];
+      if (stores) {
+        int64_t first = 1;
+        if (joined != nullptr) {
+          for (int64_t i = 1; i < kLanes; ++i) {
+            lanes[i] = ApplyBinary(problem_.op, *joined, lanes[i]);
+          }
+          lanes[0] = *joined;
+          first = 0;
+        }
+        for (int64_t i = 0; i < kLeaf; ++i) {
+          T* const row = rows + i * kLanes + first;
+          combine_(lanes + first, row, row, kLanes - first);
+        }
+        Transpose(rows, kLeaf, kLanes, scratch.turned.data());
+        Store(item, at, count, scratch.turned.data(), scratch);
+      }
+      tree.Push(&sum);
+      tree.Total(scratch.carry);
+      if (before != nullptr) {
+        *scratch.carry = ApplyBinary(problem_.op, *before, *scratch.carry);
+      }
+      joined = scratch.carry;
+    }
+    if (total != nullptr) tree.Total(total);
+  }
+
+  static void Transpose(const T* a, int64_t rows, int64_t columns, T* d) {
+    constexpr int64_t kSize = sizeof(T);
+    TransposePiece(kSize,
+                   {.a = reinterpret_cast<const std::byte*>(a),
+                    .d = reinterpret_cast<std::byte*>(d),
+                    .rows = rows,
+                    .columns = columns,
+                    .a_row_bytes = columns * kSize,
+                    .d_row_bytes = rows * kSize},
+                   Stores::kCached, 0);
+  }
+
+  /// lanes[i], but for the first, becomes what leaves before the i-th come to.
+  void JoinLeaves(const T* sums, T* lanes) const {
+    static_assert(kLanes % kGroup == 0);
+    for (int64_t group = 0; group < kLanes; group += kGroup) {
+      T sum = sums[group];
+      for (int64_t i = 1; i <= kGroup; ++i) {
+        lanes[group + i] =
+            group == 0 ? sum : ApplyBinary(problem_.op, lanes[group], sum);
+        if (i < kGroup) sum = ApplyBinary(problem_.op, sum, sums[group + i]);
+      }
+    }
+  }
+
+  const Problem& problem_;
+  const Cut& cut_;
+  TileInput<T> a_;
+  ReductionEnd<T> end_;
+  BinaryBlock<T> combine_;
+  T* partials_;
+};
+
+double PredictNanoseconds(const Problem& problem) {
+  const int64_t bytes = SizeOf(problem.type_a) + SizeOf(problem.type_d);
+  return kLaunchNanoseconds +
+         kNanosecondsPerByte * static_cast<double>(ElementCount(problem.kept)) *
+             static_cast<double>(problem.along.extent * bytes);
+}
+
+/// Of a total for each chunk.
+int64_t TotalBytes(const Problem& problem, const Cut& cut) {
+  return cut.chunk_count == 1
+             ? 0
+             : Workspace::BytesFor(cut.item_count() * cut.width *
+                                   SizeOf(problem.compute_element()));
+}
+
+class ScanSolution final : public ReductionSolution {
+ public:
+  ScanSolution(const Problem& problem, Cut cut, ThreadPool& threads)
+      : Solution(PredictNanoseconds(problem), TotalBytes(problem, cut)),
+        problem_(problem),
+        cut_(std::move(cut)),
+        threads_(threads) {}
+
+  std::string decision() const override {
+    return absl::StrCat(cut_.in_pieces ? "one element in pieces" : "rows",
+                        " at a time, in ", cut_.tiles.tile_count(),
+                        " tiles of ", cut_.chunk_count,
+                        cut_.chunk_count == 1 ? " chunk" : " chunks");
+  }
+  int64_t bytes() const override {
+    return HeapBlockBytes(sizeof(*this)) + HeapBytes(problem_) +
+           cut_.tiles.heap_bytes();
+  }
+
+  absl::Status Launch(const ReductionOperands& operands, Workspace& workspace,
+                      Stream&) const override {
+    const ElementType element = problem_.compute_element();
+    std::byte* const totals =
+        workspace_bytes() == 0 ? nullptr
+                               : workspace.Take<std::byte>(workspace_bytes());
+    VisitComputeElement(element, [&](auto zero) {
+      using T = decltype(zero);
+      ScanRun<T>(problem_, cut_, operands, element,
+                 reinterpret_cast<T*>(totals))
+          .Run(threads_);
+    });
+    return absl::OkStatus();
+  }
+
+ private:
+  const Problem problem_;
+  const Cut cut_;
+  ThreadPool& threads_;
+};
+
+}  // namespace
+
+std::unique_ptr<const ReductionKernel> CreateScanReduction(
+    ThreadPool& threads) {
+  return std::make_unique<SimpleReduction>(
+      "cpu.reduce.scan",
+      [&](const Problem& problem) -> ReductionKernel::Solved {
+        TENSORD_RETURN_IF_ERROR(CheckScans(problem));
+        return std::make_unique<ScanSolution>(problem, CutScan(problem),
+                                              threads);
+      });
+}
+
+}  // namespace tensord::core
