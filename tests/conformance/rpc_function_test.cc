@@ -134,5 +134,51 @@ TEST_F(RpcFunctionTest, WhatIsNotDefinedIsRefusedAtItsPlace) {
   EXPECT_EQ(TensorCount(), 1);
 }
 
+// A = 0 2 4 / 1 3 5, v = 0 1 2.
+TEST_F(RpcFunctionTest, FunctionsGoAlongALabel) {
+  const Operands named = {{"A", Filled({2, 3})}, {"v", Filled({3})}};
+  EXPECT_THAT(Made("D[i,j] := cumsum(A[i,j]; along=j)", named),
+              ElementsAre(0, 1, 2, 4, 6, 9));
+  EXPECT_THAT(Made("D[j,i] := cumsum(A[i,j]; along=i)", named),
+              ElementsAre(0, 2, 4, 1, 5, 9));
+  EXPECT_THAT(Made("D[i,j] := cumprod(A[i,j] - v[j]; along=i)", named),
+              ElementsAre(0, 0, 1, 2, 2, 6));
+  EXPECT_THAT(Made("D[i,j] := cummax(5 - A[i,j]; along=j)", named),
+              ElementsAre(5, 4, 5, 4, 5, 4));
+  EXPECT_THAT(Made("D[i] := cummin(v[i] + v[i])", named), ElementsAre(0, 0, 0));
+  EXPECT_THAT(Made("I[j] := argsort(v[j]; descending=true)\n"
+                   "D[i,j] := A[i,I[j]]",
+                   named),
+              ElementsAre(4, 5, 2, 3, 0, 1));
+  EXPECT_THAT(Made("D[i] := v[i]; D[i] = cumsum(D[i]; along=i)", named),
+              ElementsAre(0, 1, 3));
+}
+
+TEST_F(RpcFunctionTest, FunctionsAlongALabelWantOne) {
+  const Operands operands = {{"A", Filled({2, 3})}};
+  const auto refused = [&](const std::string& text, const std::string& reason,
+                           const std::string& message) {
+    const Outcome outcome = Execute(Statements(text, operands));
+    EXPECT_THAT(outcome, FailsWith(grpc::INVALID_ARGUMENT, reason)) << text;
+    EXPECT_THAT(outcome.status.error_message(), HasSubstr(message)) << text;
+  };
+  refused("D[i,j] := cumsum(A[i,j])", "SYNTAX_ERROR",
+          "cumsum() has an argument of 2 labels, wanted the one along which");
+  refused("D[i,j] := cumsum(A[i,j]; along=k)", "LABEL_UNMATCHED",
+          "line 1, column 26: label 'k' of along is not in the argument");
+  refused("D[i] := cumsum(A[i,j]; along=j)", "MODE_NOT_IN_OUTPUT",
+          "cumsum() of a = 'A[i,j]': mode 'j' of a");
+  refused("D[i,j,k] := cumsum(A[i,j]; along=j)", "MODE_NOT_IN_INPUT",
+          "mode 'k' of d is not in a");
+  refused("D[i,j] := cumsum(A[i,j]; along=j, descending=true)", "SYNTAX_ERROR",
+          "got option 'descending', wanted one of along");
+  refused("D[i,j] += cumsum(A[i,j]; along=j)", "SYNTAX_ERROR",
+          "wanted ':=' or '='");
+  refused("D[i,j] := argsort(A[i,j]; along=j, descending=2)", "SYNTAX_ERROR",
+          "wanted one of true, false");
+  refused("D[i,j], E[i] := argsort(A[i,j]; along=j)", "RESULT_COUNT_MISMATCH",
+          "got 2 results of argsort(), wanted one");
+}
+
 }  // namespace
 }  // namespace tensord

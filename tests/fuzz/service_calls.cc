@@ -254,6 +254,22 @@ const std::vector<SampleCall>& SampleCalls() {
              operands { name: "A" tensor: "$A/tensors/a" }
              operands { name: "c" scalar { real: 1e-3 } }
              outputs { name: "S" inline: true } outputs { name: "U" } })"}},
+      {"ComputeService.Reduce",
+       {R"(session: "$A" op: BINARY_OPERATOR_ADD d { modes: [1, 2] }
+           a { tensor: "$A/tensors/a" modes: [1, 2] } along { mode: 2 })"}},
+      {"ComputeService.Reduce",
+       {R"(session: "$A" d { modes: [2, 1] inline: true }
+           a { tensor: "$A/tensors/a" modes: [1, 2] }
+           along { mode: 1 sorting: SORTING_DESCENDING })"}},
+      {"ComputeService.Elementwise",
+       {R"(session: "$A" op_abc: BINARY_OPERATOR_TAKE gamma {}
+           d { modes: [3, 2] } a { tensor: "$A/tensors/a" modes: [1, 2] }
+           b { modes: 3 inline { element_type: ELEMENT_TYPE_INT8
+               layout { extents: 2 } data: "\000\001" } })"}},
+      {"ProgramService.ExecuteProgram", {R"(session: "$A" spec { source {
+             statements: "I[i,j] := argsort(A[i,j]; along=i); D[i,j] := cumsum(A[I[i,j],j]; along=j);" }
+             operands { name: "A" tensor: "$A/tensors/a" }
+             outputs { name: "D" inline: true } })"}},
   };
   return all;
 }

@@ -175,11 +175,14 @@ EXPECTED = [
     Expectation(r"Tiled<Mixed<float> >", in_shared_memory("32"), ONE_BLOCK, calls=True),
     Expectation(r"Tiled<Mixed<(double|long|std::complex<float> )> >", in_shared_memory("64"), ONE_BLOCK, calls=True),
     Expectation(r"Tiled<Mixed<std::complex<double> > >", in_shared_memory("128", 2), ONE_BLOCK, calls=True),
+    # Eight blocks of 256 threads on a multiprocessor.
+    Expectation(r"(SortRuns|MergeRuns|StoreIndices)\(.*", {}, 32),
+    Expectation(r"JoinTotals<.*>", {}, 128),
     # Around calls of libraries that take far longer.
     Expectation(r"(Look|Power|Upper|Triangle|Hermitian|Identity|Diagonal|Factors|Cut)<.*>|Addresses.*", {}, 64),
 ]
 # Those that change elements on the way by a function of all types and operators, and those of all cases.
-NOT_EXPECTED = r"(Packed|Tiled|TiledCopy)<.*, false>|(Reference|TakeTerms|Tree|Gather|Scatter).*|FusedGroups<std::complex<double>, true, .*>"
+NOT_EXPECTED = r"(Packed|Tiled|TiledCopy)<.*, false>|(Reference|TakeTerms|Tree|Scan|Gather|Scatter).*|FusedGroups<std::complex<double>, true, .*>"
 SPILLS = ("LDL", "STL")
 
 

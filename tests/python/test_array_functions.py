@@ -113,7 +113,7 @@ def test_other_functions_are_refused_and_download_nothing(tensors, arrays):
     t, x = tensors[0], arrays[0].copy()
     before = xp.downloads()
     for refused in (
-        lambda: np.sort(t),
+        lambda: np.searchsorted(t, x),
         lambda: np.median(t),
         lambda: np.fft.fft(t),
         lambda: np.linalg.det(t),

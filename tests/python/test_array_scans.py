@@ -63,6 +63,55 @@ def test_cumulative_functions_keep_what_is_no_number_where_it_is():
     np.testing.assert_array_equal(out[0, :2].numpy(), [1, 3])
 
 
+@pytest.mark.parametrize("descending", [False, True])
+@given(seeds, st.sampled_from([(1,), (5,), (0, 3), (40, 7), (2, 3, 40)]), st.data())
+@few
+def test_sorting_agrees(descending: bool, seed: int, shape: Any, data: Any):
+    x = array(seed, shape, data.draw(st.sampled_from([*FLOATS, *WHOLE])))
+    x = np.asarray(x // 2 if x.dtype.kind in "iu" else np.round(x))  # Some are equal.
+    axis = data.draw(st.sampled_from([None, *range(-1, len(shape))]))
+    t = xp.asarray(x)
+    flat = x.reshape(-1) if axis is None else x
+    along = 0 if axis is None else axis
+    if descending:
+        turned = np.argsort(np.flip(flat, along), along, kind="stable")
+        expected = flat.shape[along] - 1 - np.flip(turned, along)
+    else:
+        expected = np.argsort(flat, along, kind="stable")
+    indices = xp.argsort(t, axis=axis, descending=descending)
+    assert indices.dtype == np.int64
+    np.testing.assert_array_equal(indices.numpy(), expected)
+    in_order = xp.sort(t, axis=axis, descending=descending)
+    assert in_order.dtype == x.dtype
+    np.testing.assert_array_equal(
+        in_order.numpy(), np.take_along_axis(flat, expected, along)
+    )
+    if not descending:
+        np.testing.assert_array_equal(np.argsort(t, axis).numpy(), expected)
+        np.testing.assert_array_equal(np.sort(t, axis, kind="mergesort").numpy(),
+                                      np.sort(x, axis))
+
+
+def test_what_is_no_number_sorts_above_all():
+    x = np.array([[2, math.nan, -math.inf, -0.0], [math.nan, 0.0, math.inf, -0.0]])
+    t = xp.asarray(x)
+    np.testing.assert_array_equal(xp.argsort(t).numpy(), [[2, 3, 0, 1], [1, 3, 2, 0]])
+    np.testing.assert_array_equal(
+        xp.argsort(t, descending=True).numpy(), [[1, 0, 3, 2], [0, 2, 1, 3]]
+    )
+    np.testing.assert_array_equal(xp.sort(t, 0).numpy(), np.sort(x, 0))
+
+
+def test_what_cannot_be_sorted_is_refused():
+    t = xp.asarray(np.ones((2, 3)))
+    with pytest.raises(TypeError, match="numbers of complex128 have no order"):
+        xp.sort(t + 1j)
+    with pytest.raises(ValueError, match="order is 'x', but tensors have no fields"):
+        np.argsort(t, order="x")
+    with pytest.raises(IndexError, match="axis is 2 for 2 modes"):
+        xp.argsort(t, axis=2)
+
+
 @pytest.mark.parametrize("initial", [False, True])
 @pytest.mark.parametrize("name", ["cumulative_sum", "cumulative_prod"])
 def test_cumulative_functions_of_the_array_api_agree(name: str, initial: bool):

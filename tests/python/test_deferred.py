@@ -66,6 +66,8 @@ def test_operations_return_before_they_are_done(deferred, x):
         ),
         lambda s, a, b: s.reduce(a, "ij", "j", op="max"),
         lambda s, a, b: s.reduce(a, "ij", "j", c=np.ones(4), beta=3),
+        lambda s, a, b: s.reduce(a, "ij", "ji", along="j"),
+        lambda s, a, b: s.reduce(a, "ij", "ij", along="i", sort="ascending"),
         lambda s, a, b: s.elementwise(a, "ij", a, "ij", op="mul"),
         lambda s, a, b: s.elementwise(a, "ij", a[0], "j", "ji"),
         lambda s, a, b: s.permute(a, "ij", "ji", dtype=np.float32),

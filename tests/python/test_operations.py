@@ -291,6 +291,65 @@ def test_other_reductions(session, rng, op, reduction, dtype):
     assert_within_bound(result, expected, abs(expected), 18)
 
 
+@pytest.mark.parametrize(
+    ("op", "cumulative"),
+    [("add", np.cumsum), ("mul", np.cumprod), ("max", np.maximum.accumulate)],
+)
+@pytest.mark.parametrize("dtype", FLOATS + HALVES + INTEGERS)
+def test_reductions_along_a_mode(session, rng, op, cumulative, dtype):
+    if op == "max" and np.dtype(dtype).kind == "c":
+        return
+    a = random_array(rng, (3, 40, 5), dtype)
+    c = random_array(rng, (5, 3, 40), dtype)
+    result = session.reduce(a, "ijk", "kij", op=op, along="j", c=c, alpha=2, beta=3)
+    wide = cumulative(widened(a), axis=1).astype(widened(a).dtype)
+    expected = 2 * wide.transpose(2, 0, 1) + 3 * widened(c)
+    sizes = abs(wide) if op != "add" else np.cumsum(abs(widened(a)), axis=1)
+    magnitude = 2 * sizes.transpose(2, 0, 1) + 3 * abs(widened(c))
+    assert_within_bound(
+        result.numpy(), expected.astype(widened(result.numpy()).dtype), magnitude, 160
+    )
+
+
+def test_indices_that_sort(session, rng):
+    a = rng.integers(-9, 9, (30, 4)).astype(np.float32)
+    up = session.reduce(a, "ij", "ji", along="i", sort="ascending")
+    assert up.dtype == np.int64
+    np.testing.assert_array_equal(up.numpy(), np.argsort(a, 0, kind="stable").T)
+    down = session.reduce(a, [0, 1], [0, 1], along=1, sort="descending", alpha=-2)
+    np.testing.assert_array_equal(down.numpy(), -2 * np.argsort(-a, 1, kind="stable"))
+
+
+def test_reductions_along_a_mode_want_one(session, rng):
+    a = rng.random((3, 4))
+    for options, reason in (
+        ({"along": "k"}, "MODE_NOT_IN_INPUT"),
+        ({"along": "ij"}, "MODE_COUNT_MISMATCH"),
+        ({"sort": "ascending"}, "MODES_MISSING"),
+        ({"along": "i", "sort": "up"}, "SORTING_UNKNOWN"),
+        ({"along": "i", "sort": "ascending", "op_a": "abs"}, "OPERATOR_IN_SORTING"),
+        ({"along": "i", "op": "div"}, "OPERATOR_DOES_NOT_REDUCE"),
+    ):
+        with pytest.raises(tensord.InvalidArgument) as refused:
+            session.reduce(a, "ij", "ij", **options)
+        assert refused.value.reason == reason
+    with pytest.raises(tensord.InvalidArgument, match="mode 'i' of a"):
+        session.reduce(a, "ij", "j", along="j")
+    with pytest.raises(tensord.Unimplemented, match="wanted int64 indices"):
+        session.reduce(a, "ij", "ij", along="j", sort="ascending", dtype=np.int32)
+
+
+def test_plans_go_along_a_mode(session, rng):
+    a = rng.random((3, 40))
+    spec = tensord.TensorSpec(a.shape, a.dtype)
+    sums = session.plan.reduce(spec, "ij", "ij", along="j")
+    np.testing.assert_allclose(sums(a).numpy(), np.cumsum(a, 1), rtol=1e-14)
+    order = session.plan.reduce(spec, "ij", "ij", along="j", sort="descending")
+    np.testing.assert_array_equal(order(a).numpy(), np.argsort(-a, 1))
+    explained = session.explain.reduce(a, "ij", "ij", along="j", sort="ascending")
+    assert "ascending indices" in explained.problem
+
+
 def test_reduction_over_nothing_gives_the_identity(session):
     nothing = np.zeros((0, 2))
     for op, identity in ("add", 0), ("mul", 1), ("max", -np.inf), ("min", np.inf):

@@ -120,6 +120,15 @@ TEST_F(SessionTest, TypedOperationsTakeFactorsAndOperators) {
   const auto largest = session.Reduce(BinaryOperator::kMax, {a, "ij"}, "j");
   EXPECT_EQ(largest.value().Download<double>().value(),
             (std::vector<double>{9, 16}));
+  const auto sums = session.Reduce(BinaryOperator::kAdd, {a, "ij"}, "ij",
+                                   {.along = Along{'i'}});
+  EXPECT_EQ(sums.value().Download<double>().value(),
+            (std::vector<double>{1, 4, 10, 20}));
+  const auto order =
+      session.Reduce(BinaryOperator::kAdd, {a, "ij"}, "ij",
+                     {.along = Along{'j', Sorting::kDescending}});
+  EXPECT_EQ(order.value().Download<int64_t>().value(),
+            (std::vector<int64_t>{1, 0, 1, 0}));
   const auto contracted = session.Contract({a, "ij"}, {v, "j"}, "i",
                                            {.beta = -1, .c = Operand(v, "i")});
   EXPECT_EQ(contracted.value().Download<double>().value(),

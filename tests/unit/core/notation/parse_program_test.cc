@@ -383,6 +383,22 @@ TEST(ParseProgramTest, OptionsAreNumbersAndNames) {
   EXPECT_EQ(std::get<double>(statement.call->options[1].value), -1.5);
 }
 
+TEST(ParseProgramTest, ReadsFunctionsAlongALabel) {
+  const Statement statement =
+      OnlyStatement("I[a,b'] := argsort(2*A[a,b']; along=b', descending=true)");
+  ASSERT_TRUE(statement.call.has_value());
+  EXPECT_EQ(statement.call->along, AlongFunction::kArgsort);
+  EXPECT_FALSE(statement.call->method.has_value());
+  EXPECT_FALSE(statement.call->solves());
+  ASSERT_THAT(statement.call->options, SizeIs(2));
+  EXPECT_EQ(std::get<std::string>(statement.call->options[0].value), "b'");
+  EXPECT_EQ(Canonical("D[1,-2] = cumsum(A[1,-2]; along=-2)"),
+            "D[1,-2] = cumsum(A[1,-2]; along=-2)\n");
+  EXPECT_EQ(Canonical("D['f'] := cummin(A['f']*B['f']; along='f')"),
+            "D['f'] := cummin(A['f']*B['f']; along='f')\n");
+  EXPECT_FALSE(OnlyStatement("D[i] := cumsum[i]*argsort[i]").call);
+}
+
 TEST(ParseProgramTest, FactorsOfFunctionsOfMatricesCountOneByOne) {
   const NotationLimits limits{.max_factors = 3};
   const std::string text =
