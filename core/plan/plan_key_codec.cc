@@ -152,7 +152,9 @@ constexpr uint8_t kQrIndex = 4, kFactorizationIndex = 5, kLinearSolveIndex = 6,
 
 uint8_t EncodedIndexOf(const AnyProblem& problem) {
   const auto* const reduction = std::get_if<ReductionProblem>(&problem);
-  if (reduction != nullptr && reduction->is_along()) return kAlongIndex;
+  if (reduction != nullptr && (reduction->is_along() || reduction->sorts())) {
+    return kAlongIndex;
+  }
   if (std::holds_alternative<LinearSolveProblem>(problem)) {
     return kLinearSolveIndex;
   }

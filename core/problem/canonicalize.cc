@@ -88,6 +88,7 @@ ReductionProblem Canonicalize(const ReductionDesc& desc) {
                            .unary_c = CanonicalUnary(c),
                            .kept = {},
                            .reduced = {}};
+  if (desc.along) problem.sorting = desc.along->sorting;
   LoopModes<3> kept;
   LoopModes<1> reduced;
   for (size_t i = 0; i < desc.a.modes.size(); ++i) {
@@ -104,7 +105,6 @@ ReductionProblem Canonicalize(const ReductionDesc& desc) {
                           extent > (desc.sorts() ? 0 : 1);
     if (is_along) {
       problem.along = of_d;
-      problem.sorting = desc.along->sorting;
     } else {
       kept.push_back(of_d);
     }

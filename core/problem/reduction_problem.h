@@ -18,7 +18,8 @@ namespace tensord::core {
 ///            strides are those of d. kept has elements; reduced may have none
 ///            (one mode of extent 0): then d gets the operator's identity.
 ///            Along a mode nothing is reduced; op is ADD where it sorts, and
-///            the mode's extent above 1 where not.
+///            the mode's extent above 1 where not. One without elements is a
+///            mode of kept.
 struct ReductionProblem {
   static constexpr size_t kA = 0, kC = 1, kD = 2;  // strides but of reduced
 

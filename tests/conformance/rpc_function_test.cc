@@ -141,8 +141,8 @@ TEST_F(RpcFunctionTest, FunctionsGoAlongALabel) {
               ElementsAre(0, 1, 2, 4, 6, 9));
   EXPECT_THAT(Made("D[j,i] := cumsum(A[i,j]; along=i)", named),
               ElementsAre(0, 2, 4, 1, 5, 9));
-  EXPECT_THAT(Made("D[i,j] := cumprod(A[i,j] - v[j]; along=i)", named),
-              ElementsAre(0, 0, 1, 2, 2, 6));
+  EXPECT_THAT(Made("D[i,j] := cumprod(A[i,j]*v[j]; along=i)", named),
+              ElementsAre(0, 0, 2, 6, 8, 80));
   EXPECT_THAT(Made("D[i,j] := cummax(5 - A[i,j]; along=j)", named),
               ElementsAre(5, 4, 5, 4, 5, 4));
   EXPECT_THAT(Made("D[i] := cummin(v[i] + v[i])", named), ElementsAre(0, 0, 0));
@@ -150,8 +150,11 @@ TEST_F(RpcFunctionTest, FunctionsGoAlongALabel) {
                    "D[i,j] := A[i,I[j]]",
                    named),
               ElementsAre(4, 5, 2, 3, 0, 1));
-  EXPECT_THAT(Made("D[i] := v[i]; D[i] = cumsum(D[i]; along=i)", named),
-              ElementsAre(0, 1, 3));
+  // Also where it was.
+  const std::string v = Filled({3});
+  EXPECT_THAT(Execute(Statements("v[i] = cumsum(v[i] + v[i])", {{"v", v}})),
+              IsOk());
+  EXPECT_THAT(Values(v), ElementsAre(0, 2, 6));
 }
 
 TEST_F(RpcFunctionTest, FunctionsAlongALabelWantOne) {

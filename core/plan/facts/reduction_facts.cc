@@ -27,12 +27,15 @@ absl::Status CheckAlong(const ReductionProblem& p) {
   TENSORD_RETURN_IF_ERROR(
       CheckNumbers(LoopModes<3>{p.along}, "along").status());
   if (!p.is_along()) {
-    return CheckThat(p.along == LoopMode<3>{} && !p.sorts(),
-                     "nothing along no mode");
+    const bool may_sort = ElementCount(p.kept) == 0;
+    TENSORD_RETURN_IF_ERROR(
+        CheckThat(p.along == LoopMode<3>{} && (!p.sorts() || may_sort),
+                  "nothing along no mode"));
   }
-  TENSORD_RETURN_IF_ERROR(
-      CheckThat(p.reduced.empty(), "nothing reduced along a mode"));
-  if (!p.sorts()) return CheckThat(p.along.extent > 1, "a longer mode");
+  const bool goes_along = p.is_along() || p.sorts();
+  TENSORD_RETURN_IF_ERROR(CheckThat(!goes_along || p.reduced.empty(),
+                                    "nothing reduced along a mode"));
+  if (!p.sorts()) return CheckThat(p.along.extent != 1, "a longer mode");
   TENSORD_RETURN_IF_ERROR(CheckThat(
       p.op == BinaryOperator::kAdd && p.unary_a == UnaryOperator::kIdentity,
       "no operators where it sorts"));
