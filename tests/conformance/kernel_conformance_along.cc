@@ -175,7 +175,7 @@ TEST_P(KernelConformance, SortsEveryType) {
 TEST_P(KernelConformance, SortsModesOfAnyLength) {
   constexpr std::array kTypes = {ElementType::kFloat32, ElementType::kFloat64,
                                  ElementType::kInt64};
-  for (const int64_t length : {1, 2, 31, 32, 100, 1025, 2048, 2049, 4999}) {
+  for (const int64_t length : {1, 2, 31, 64, 65, 1025, 2048, 2049, 4999}) {
     for (const ElementType type : kTypes) {
       for (const char* modes : {"i", "ij", "ji"}) {
         core::ModeVector extents;

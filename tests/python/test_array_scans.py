@@ -108,7 +108,7 @@ def test_what_cannot_be_sorted_is_refused():
         xp.sort(t + 1j)
     with pytest.raises(ValueError, match="order is 'x', but tensors have no fields"):
         np.argsort(t, order="x")
-    with pytest.raises(IndexError, match="axis is 2 for 2 modes"):
+    with pytest.raises(IndexError, match="axis is 2, but there are 2 modes"):
         xp.argsort(t, axis=2)
 
 

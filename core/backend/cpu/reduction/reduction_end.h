@@ -19,13 +19,13 @@ class ReductionEnd {
   using Problem = ReductionProblem;
 
   ReductionEnd(const Problem& problem, const ReductionOperands& operands,
-               ElementType element)
+               ElementType element, Stores stores = Stores::kCached)
       : c_(operands.c, {.stored = problem.type_d,
                         .element = element,
                         .compute = problem.compute_type,
                         .unary = problem.unary_c,
                         .factor = operands.beta}),
-        d_(operands.d, element, problem.type_d, Stores::kCached),
+        d_(operands.d, element, problem.type_d, stores),
         add_(FindBinary<T>(BinaryOperator::kAdd)),
         round_(FindRounding<T>(problem.compute_type)),
         alpha_(RoundTo(problem.compute_type, FactorAs<T>(operands.alpha))),

@@ -7,6 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "core/backend/cpu/block/row_tree.h"
 #include "core/backend/cpu/block/tile_operand.h"
+#include "core/backend/cpu/reduction/across.h"
+#include "core/backend/cpu/reduction/leaves.h"
 #include "core/backend/cpu/reduction/reduction_end.h"
 #include "core/base/status.h"
 #include "core/problem/along.h"
@@ -20,12 +22,7 @@ using Problem = ReductionProblem;
 constexpr double kNanosecondsPerByte = 0.1;
 constexpr double kLaunchNanoseconds = 2000;
 
-// Elements that are combined one after the other, before a tree joins them with
-// those before.
-constexpr int64_t kLeaf = 32;
-// Totals of leaves that are.
-constexpr int64_t kGroup = 8;
-// From here on a mode is cut into pieces that are combined side by side.
+// From here on a mode is cut into leaves that are combined side by side.
 constexpr int64_t kLongMode = 256;
 // With fewer kept elements side by side, arithmetic is not worth its calls.
 constexpr int64_t kFewLanes = 16;
@@ -47,30 +44,14 @@ struct Cut {
   TileSpace<3> tiles;            // loop 0 along `across`
   int64_t chunk = 1;             // elements along the mode of all but the last
   int64_t chunk_count = 1;
+  bool streams = false;  // past the caches, as d is large
 
   int64_t item_count() const { return tiles.tile_count() * chunk_count; }
 };
 
-/// The place of the kept mode that lanes lie along: the one in which they are
-/// closest in a, of those that have enough; nothing is the number of modes.
-size_t AcrossOf(const LoopModes<3>& kept) {
-  size_t best = kept.size();
-  const auto is_better = [&](const LoopMode<3>& mode) {
-    if (best == kept.size()) return true;
-    const bool is_long = mode.extent >= kFewLanes;
-    if (is_long != (kept[best].extent >= kFewLanes)) return is_long;
-    if (!is_long) return mode.extent > kept[best].extent;
-    return mode.strides[Problem::kA] < kept[best].strides[Problem::kA];
-  };
-  for (size_t m = 0; m < kept.size(); ++m) {
-    if (is_better(kept[m])) best = m;
-  }
-  return best;
-}
-
 Cut CutScan(const Problem& problem) {
   Cut cut;
-  const size_t across = AcrossOf(problem.kept);
+  const size_t across = AcrossOf(problem.kept, kFewLanes);
   if (across < problem.kept.size()) cut.across = problem.kept[across];
   const int64_t extent = problem.along.extent;
   const int64_t element_bytes = SizeOf(problem.compute_element());
@@ -96,6 +77,8 @@ Cut CutScan(const Problem& problem) {
   const int64_t chunks = std::max<int64_t>(1, std::min(wanted, possible));
   cut.chunk = RoundUp(CeilDivide(extent, chunks), cut.in_pieces ? tile : kLeaf);
   cut.chunk_count = CeilDivide(extent, cut.chunk);
+  cut.streams = ElementCount(problem.kept) * extent * SizeOf(problem.type_d) >=
+                kStreamingBytes;
   return cut;
 }
 
@@ -111,8 +94,11 @@ class ScanRun {
                         .compute = problem.compute_type,
                         .unary = problem.unary_a,
                         .factor = kOne}),
-        end_(problem, operands, element),
+        end_(problem, operands, element,
+             cut.streams && operands.c != operands.d ? Stores::kStreaming
+                                                     : Stores::kCached),
         combine_(FindBinary<T>(problem.op)),
+        leaves_(FindLeafFunctions<T>(problem.op)),
         partials_(partials) {}
 
   void Run(ThreadPool& threads) const {
@@ -123,34 +109,18 @@ class ScanRun {
     } else if (threads.thread_count() == 1) {
       RunInOrder();
     } else {
-      ForItems(threads, [this](const Item& item, Scratch& scratch) {
-        if (item.chunk + 1 == cut_.chunk_count) return;
-        ScanItem(item, nullptr, false, TotalOf(item), scratch);
-      });
-      ParallelRanges(threads, cut_.tiles.tile_count(),
-                     cut_.chunk_count * cut_.width * 8,
-                     [this](int64_t begin, int64_t end) {
-                       Scratch scratch;
-                       for (int64_t tile = begin; tile < end; ++tile) {
-                         JoinTotals(tile, scratch);
-                       }
-                     });
-      ForItems(threads, [this](const Item& item, Scratch& scratch) {
-        const T* const before =
-            item.chunk == 0 ? nullptr : TotalOf(item) - cut_.width;
-        ScanItem(item, before, true, nullptr, scratch);
-      });
+      RunInPasses(threads);
     }
   }
 
  private:
   static constexpr int64_t kTile = kTileElements<T>;
   static constexpr int64_t kLanes = kTile / kLeaf;
+  static_assert(kLanes % kLeaves == 0);
 
   struct alignas(kCacheLineBytes) Scratch {
-    TileBuffer<T> block, transposed, values, turned;
+    TileBuffer<T> block, transposed, values;
     T running[kTile / 8], carry[kTile / 8];
-    T lanes[kLanes + 1];
     alignas(kCacheLineBytes) std::byte slots[kSlotBytes];
   };
   using Offsets = TileSpace<3>::Offsets;
@@ -173,6 +143,7 @@ class ScanRun {
                      for (int64_t i = begin; i < end; ++i) {
                        body(ItemOf(i), scratch);
                      }
+                     if (cut_.streams) FlushStreamingStores();
                    });
   }
 
@@ -193,37 +164,58 @@ class ScanRun {
     return item;
   }
 
+  bool EndsMode(const Item& item) const {
+    return item.chunk + 1 == cut_.chunk_count;
+  }
+
   /// One row a chunk: what it comes to, later with all chunks before it.
   T* TotalOf(const Item& item) const {
     return partials_ + (item.tile * cut_.chunk_count + item.chunk) * cut_.width;
   }
 
-  void JoinTotals(int64_t tile, Scratch& scratch) const {
-    RowTree<T> tree(combine_, cut_.width, SlotsOf(scratch.slots));
-    T* total = partials_ + tile * cut_.chunk_count * cut_.width;
-    for (int64_t chunk = 0; chunk + 1 < cut_.chunk_count; ++chunk) {
-      tree.Push(total);
-      tree.Total(total);
-      total += cut_.width;
+  /// Two passes over a, by all threads: what chunks come to, and the results.
+  void RunInPasses(ThreadPool& threads) const {
+    ForItems(threads, [this](const Item& item, Scratch& scratch) {
+      if (EndsMode(item)) return;
+      ScanItem(item, nullptr, false, TotalOf(item), scratch);
+    });
+    if (CurrentWork::ShouldStop()) return;
+    alignas(kCacheLineBytes) std::byte slots[kSlotBytes];
+    RowTree<T> tree(combine_, cut_.width, SlotsOf(slots));
+    for (int64_t i = 0; i < cut_.item_count(); ++i) {
+      const Item item = ItemOf(i);
+      if (item.chunk == 0) {
+        tree = RowTree<T>(combine_, item.width, SlotsOf(slots));
+      }
+      if (EndsMode(item)) continue;
+      tree.Push(TotalOf(item));
+      tree.Total(TotalOf(item));
     }
+    ForItems(threads, [this](const Item& item, Scratch& scratch) {
+      const T* const before =
+          item.chunk == 0 ? nullptr : TotalOf(item) - cut_.width;
+      ScanItem(item, before, true, nullptr, scratch);
+    });
   }
 
-  /// Needs one pass over a, and gives the same as two.
+  /// Needs one pass, and gives the same.
   void RunInOrder() const {
     Scratch scratch;
     alignas(kCacheLineBytes) std::byte slots[kSlotBytes];
     T total[kTile / 8], before[kTile / 8];
-    for (int64_t tile = 0; tile < cut_.tiles.tile_count(); ++tile) {
-      RowTree<T> tree(combine_, cut_.width, SlotsOf(slots));
-      for (int64_t chunk = 0; chunk < cut_.chunk_count; ++chunk) {
-        if (chunk > 0) {
-          tree.Push(total);
-          tree.Total(before);
-        }
-        ScanItem(ItemOf(tile * cut_.chunk_count + chunk),
-                 chunk == 0 ? nullptr : before, true, total, scratch);
+    RowTree<T> tree(combine_, cut_.width, SlotsOf(slots));
+    for (int64_t i = 0; i < cut_.item_count(); ++i) {
+      if (CurrentWork::ShouldStop()) return;
+      const Item item = ItemOf(i);
+      if (item.chunk == 0) {
+        tree = RowTree<T>(combine_, item.width, SlotsOf(slots));
+      } else {
+        tree.Push(total);
+        tree.Total(before);
       }
+      ScanItem(item, item.chunk == 0 ? nullptr : before, true, total, scratch);
     }
+    if (cut_.streams) FlushStreamingStores();
   }
 
   static T* SlotsOf(std::byte* slots) { return reinterpret_cast<T*>(slots); }
@@ -315,43 +307,33 @@ class ScanRun {
                   Scratch& scratch) const {
     RowTree<T> tree(combine_, 1, SlotsOf(scratch.slots));
     const T* joined = before;
-    T* const rows = scratch.values.data();  // (element of a leaf, leaf)
-    T* const lanes = scratch.lanes;         // what comes before each leaf
+    T* const values = scratch.values.data();
     for (int64_t at = item.begin; at < item.end; at += kTile) {
       if (CurrentWork::ShouldStop()) return;
       const int64_t count = std::min(kTile, item.end - at);
-      T* const block = scratch.block.data();
-      const T* leaves = a_.Load(TileOf(item, Problem::kA, at, count), block,
-                                scratch.transposed);
-      if (count < kTile) {
-        if (leaves != block) std::copy_n(leaves, count, block);
-        std::fill_n(block + count, kTile - count, IdentityOf<T>(problem_.op));
-        leaves = block;
+      const T* const x = a_.Load(TileOf(item, Problem::kA, at, count),
+                                 scratch.block.data(), scratch.transposed);
+      T sums[kLanes], lanes[kLanes + 1];  // lanes: what comes before each leaf
+      int64_t lane_count = 0;
+      for (; lane_count * kLeaf < count; lane_count += kLeaves) {
+        const T* const leaves = WholeLeaves(x, lane_count * kLeaf, count,
+                                            scratch.transposed.data());
+        if (!stores) {
+          leaves_.sum(leaves, sums + lane_count);
+          continue;
+        }
+        T* const to = values + lane_count * kLeaf;
+        leaves_.scan(leaves, to);
+        for (int64_t i = 0; i < kLeaves; ++i) {
+          sums[lane_count + i] = to[i * kLeaf + kLeaf - 1];
+        }
       }
-      Transpose(leaves, kLanes, kLeaf, rows);
-      for (int64_t i = 1; i < kLeaf; ++i) {
-        combine_(rows + (i - 1) * kLanes, rows + i * kLanes, rows + i * kLanes,
-                 kLanes);
-      }
-      JoinLeaves(rows + (kLeaf - 1) * kLanes, lanes);
-      T& sum = lanes[kLanes];
+      JoinLeaves(sums, lane_count, lanes);
       if (stores) {
-        int64_t first = 1;
-        if (joined != nullptr) {
-          for (int64_t i = 1; i < kLanes; ++i) {
-            lanes[i] = ApplyBinary(problem_.op, *joined, lanes[i]);
-          }
-          lanes[0] = *joined;
-          first = 0;
-        }
-        for (int64_t i = 0; i < kLeaf; ++i) {
-          T* const row = rows + i * kLanes + first;
-          combine_(lanes + first, row, row, kLanes - first);
-        }
-        Transpose(rows, kLeaf, kLanes, scratch.turned.data());
-        Store(item, at, count, scratch.turned.data(), scratch);
+        PutBefore(joined, lanes, lane_count, values);
+        Store(item, at, count, values, scratch);
       }
-      tree.Push(&sum);
+      tree.Push(lanes + lane_count);
       tree.Total(scratch.carry);
       if (before != nullptr) {
         *scratch.carry = ApplyBinary(problem_.op, *before, *scratch.carry);
@@ -361,27 +343,40 @@ class ScanRun {
     if (total != nullptr) tree.Total(total);
   }
 
-  static void Transpose(const T* a, int64_t rows, int64_t columns, T* d) {
-    constexpr int64_t kSize = sizeof(T);
-    TransposePiece(kSize,
-                   {.a = reinterpret_cast<const std::byte*>(a),
-                    .d = reinterpret_cast<std::byte*>(d),
-                    .rows = rows,
-                    .columns = columns,
-                    .a_row_bytes = columns * kSize,
-                    .d_row_bytes = rows * kSize},
-                   Stores::kCached, 0);
+  /// The leaves of x from the `first` element on, in `block` where `count` ends
+  /// among them; what is behind does not matter then.
+  const T* WholeLeaves(const T* x, int64_t first, int64_t count,
+                       T* block) const {
+    constexpr int64_t kElements = kLeaf * kLeaves;
+    const int64_t left = count - first;
+    if (left >= kElements) return x + first;
+    std::copy_n(x + first, left, block);
+    std::fill_n(block + left, kElements - left, IdentityOf<T>(problem_.op));
+    return block;
+  }
+
+  /// Combines what comes before each leaf, and before all unless it is null,
+  /// with the leaf.
+  void PutBefore(const T* joined, const T* lanes, int64_t lane_count,
+                 T* values) const {
+    for (int64_t lane = 0; lane < lane_count; ++lane) {
+      if (joined == nullptr && lane == 0) continue;
+      T before = joined == nullptr ? lanes[lane] : *joined;
+      if (joined != nullptr && lane > 0) {
+        before = ApplyBinary(problem_.op, before, lanes[lane]);
+      }
+      leaves_.put_before(before, values + lane * kLeaf);
+    }
   }
 
   /// lanes[i], but for the first, becomes what leaves before the i-th come to.
-  void JoinLeaves(const T* sums, T* lanes) const {
-    static_assert(kLanes % kGroup == 0);
-    for (int64_t group = 0; group < kLanes; group += kGroup) {
+  void JoinLeaves(const T* sums, int64_t lane_count, T* lanes) const {
+    for (int64_t group = 0; group < lane_count; group += kLeaves) {
       T sum = sums[group];
-      for (int64_t i = 1; i <= kGroup; ++i) {
+      for (int64_t i = 1; i <= kLeaves; ++i) {
         lanes[group + i] =
             group == 0 ? sum : ApplyBinary(problem_.op, lanes[group], sum);
-        if (i < kGroup) sum = ApplyBinary(problem_.op, sum, sums[group + i]);
+        if (i < kLeaves) sum = ApplyBinary(problem_.op, sum, sums[group + i]);
       }
     }
   }
@@ -391,6 +386,7 @@ class ScanRun {
   TileInput<T> a_;
   ReductionEnd<T> end_;
   BinaryBlock<T> combine_;
+  LeafFunctions<T> leaves_;
   T* partials_;
 };
 

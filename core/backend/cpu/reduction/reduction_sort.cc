@@ -8,7 +8,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/backend/cpu/block/tile_operand.h"
+#include "core/backend/cpu/reduction/across.h"
 #include "core/backend/cpu/reduction/reduction_end.h"
+#include "core/backend/cpu/reduction/sort_columns.h"
 #include "core/base/status.h"
 #include "core/ops/sort_key.h"
 #include "core/problem/along.h"
@@ -24,11 +26,9 @@ constexpr double kLaunchNanoseconds = 2000;
 constexpr double kNanosecondsPerElement = 4;
 constexpr double kNanosecondsPerComparison = 0.5;
 
-// Fewer are sorted by the standard library, which starts sooner.
-constexpr int64_t kFew = 32;
 // More along the mode are sorted in chunks of so many, by all threads.
 constexpr int64_t kChunk = 128 << 10;
-// Pairs of neighbours in memory that are sorted after each other.
+// Neighbours in memory whose pairs are made together.
 constexpr int64_t kMostTogether = 16;
 constexpr int64_t kTogetherBytes = 256 << 10;
 
@@ -36,14 +36,16 @@ constexpr int64_t kTogetherBytes = 256 << 10;
 using ShortPair = uint64_t;  // 32 bits each
 using LongPair = hwy::uint128_t;
 
-ShortPair PairOf(uint32_t key, int64_t index, ShortPair) {
-  return uint64_t{key} << 32 | static_cast<uint64_t>(index);
-}
-LongPair PairOf(uint64_t key, int64_t index, LongPair) {
-  LongPair pair;
-  pair.lo = static_cast<uint64_t>(index);
-  pair.hi = key;
-  return pair;
+template <typename Pair>
+Pair PairOf(uint64_t key, int64_t index) {
+  if constexpr (std::is_same_v<Pair, ShortPair>) {
+    return key << 32 | static_cast<uint64_t>(index);
+  } else {
+    Pair pair;
+    pair.lo = static_cast<uint64_t>(index);
+    pair.hi = key;
+    return pair;
+  }
 }
 int64_t IndexOf(ShortPair pair) {
   return static_cast<int64_t>(pair & UINT32_MAX);
@@ -77,20 +79,23 @@ struct Cut {
   }
 };
 
+/// Columns of so few elements are sorted side by side.
+bool IsShort(const Problem& problem) {
+  return problem.along.extent <= kMostOfColumn;
+}
 bool IsLong(const Problem& problem) { return problem.along.extent > kChunk; }
 
 Cut CutSort(const Problem& problem, int64_t thread_count) {
   constexpr size_t kA = Problem::kA;
   Cut cut;
-  size_t across = 0;
-  for (size_t m = 1; m < problem.kept.size(); ++m) {
-    const int64_t least = problem.kept[across].strides[kA];
-    if (problem.kept[m].strides[kA] < least) across = m;
-  }
+  const size_t across =
+      AcrossOf(problem.kept, IsShort(problem) ? kColumns : kMostTogether);
   if (!problem.kept.empty()) cut.across = problem.kept[across];
   cut.pair_bytes =
       HasShortPairs(problem) ? sizeof(ShortPair) : sizeof(LongPair);
-  if (cut.across.strides[kA] < problem.along.strides[kA]) {
+  if (IsShort(problem)) {
+    cut.width = std::min(cut.across.extent, kColumns);
+  } else if (cut.across.strides[kA] < problem.along.strides[kA]) {
     const int64_t fit = kTogetherBytes / cut.pair_bytes / problem.along.extent;
     cut.width =
         std::min({cut.across.extent, std::max<int64_t>(fit, 1), kMostTogether});
@@ -105,6 +110,139 @@ Cut CutSort(const Problem& problem, int64_t thread_count) {
   return cut;
 }
 
+using Offsets = TileSpace<3>::Offsets;
+
+/// Calls put(i, j, key) for each element of a tile in [begin, end) along the
+/// mode: that of its kept element i.
+template <typename Put>
+void ForEachKey(const Problem& problem, const Cut& cut, const void* a,
+                const Offsets& at, int64_t width, int64_t begin, int64_t end,
+                const Put& put) {
+  const int64_t stride = problem.along.strides[Problem::kA];
+  const int64_t across = cut.across.strides[Problem::kA];
+  VisitElementType(problem.type_a, [&](auto zero) {
+    using Stored = decltype(zero);
+    if constexpr (!kIsComplex<Stored>) {
+      using Key = decltype(SortKey(zero));
+      const Key flips =
+          problem.sorting == Sorting::kDescending ? ~Key{0} : Key{0};
+      const Stored* const from =
+          static_cast<const Stored*>(a) + at[Problem::kA];
+      for (int64_t j = begin; j < end; ++j) {
+        for (int64_t i = 0; i < width; ++i) {
+          put(i, j, SortKey(from[i * across + j * stride]) ^ flips);
+        }
+      }
+    }
+  });
+}
+
+/// Where `count` elements along the mode from the `first` on of a tile lie in
+/// an operand.
+TileLayout TileOf(const Problem& problem, const Cut& cut, size_t operand,
+                  const Offsets& at, int64_t width, int64_t first,
+                  int64_t count) {
+  const int64_t stride = problem.along.strides[operand];
+  const int64_t offset = at[operand] + first * stride;
+  if (width == 1) {
+    return {.offset = offset,
+            .count_i = count,
+            .count_j = 1,
+            .stride_i = stride,
+            .stride_j = 0};
+  }
+  return {.offset = offset,
+          .count_i = width,
+          .count_j = count,
+          .stride_i = cut.across.strides[operand],
+          .stride_j = stride};
+}
+
+/// Indices on their way to d.
+class IndexStore {
+ public:
+  IndexStore(const Problem& problem, const Cut& cut,
+             const ReductionOperands& operands)
+      : problem_(problem),
+        cut_(cut),
+        end_(problem, operands, ElementType::kInt64) {}
+
+  struct Scratch {
+    TileBuffer<int64_t> indices, block, transposed;
+  };
+
+  bool reads_a() const { return end_.reads_a(); }
+
+  /// Stores index_of(i, j) for [begin, end) along the mode of a tile.
+  template <typename IndexOf>
+  void Store(const Offsets& at, int64_t width, int64_t begin, int64_t end,
+             Scratch& scratch, const IndexOf& index_of) const {
+    const int64_t run = kTileElements<int64_t> / width;
+    int64_t* const indices = scratch.indices.data();
+    for (int64_t first = begin; first < end; first += run) {
+      const int64_t count = std::min(run, end - first);
+      if (reads_a()) {
+        for (int64_t j = 0; j < count; ++j) {
+          for (int64_t i = 0; i < width; ++i) {
+            indices[j * width + i] = index_of(i, first + j);
+          }
+        }
+      }
+      end_.Store(indices,
+                 TileOf(problem_, cut_, Problem::kC, at, width, first, count),
+                 TileOf(problem_, cut_, Problem::kD, at, width, first, count),
+                 scratch.block, scratch.transposed);
+    }
+  }
+
+ private:
+  const Problem& problem_;
+  const Cut& cut_;
+  const ReductionEnd<int64_t> end_;
+};
+
+/// Where modes are short.
+void SortShort(const Problem& problem, const Cut& cut,
+               const ReductionOperands& operands, ThreadPool& threads) {
+  struct Scratch {
+    alignas(kCacheLineBytes) uint64_t keys[kMostOfColumn * kColumns];
+    alignas(kCacheLineBytes) uint64_t places[kMostOfColumn * kColumns];
+    IndexStore::Scratch store;
+  };
+  const IndexStore store(problem, cut, operands);
+  const int64_t count = problem.along.extent;
+  const int64_t tile_bytes =
+      count * cut.width *
+      static_cast<int64_t>(sizeof(int64_t) + SizeOf(problem.type_a));
+  ParallelRanges(
+      threads, cut.tiles.tile_count(), tile_bytes,
+      [&](int64_t begin, int64_t end) {
+        Scratch scratch;
+        // Vectors may reach beyond the columns that there are.
+        std::fill_n(scratch.keys, count * kColumns, 0);
+        std::fill_n(scratch.places, count * kColumns, 0);
+        cut.tiles.ForEach(
+            begin, end, [&](const Offsets& at, const auto& sizes) {
+              if (CurrentWork::ShouldStop()) return;
+              if (store.reads_a()) {
+                ForEachKey(problem, cut, operands.a, at, sizes[0], 0, count,
+                           [&](int64_t i, int64_t j, uint64_t key) {
+                             scratch.keys[j * kColumns + i] = key;
+                             scratch.places[j * kColumns + i] =
+                                 static_cast<uint64_t>(j);
+                           });
+                SortColumns(scratch.keys, scratch.places, count, sizes[0]);
+              }
+              store.Store(at, sizes[0], 0, count, scratch.store,
+                          [&](int64_t i, int64_t j) {
+                            return static_cast<int64_t>(
+                                scratch.places[j * kColumns + i]);
+                          });
+            });
+      });
+}
+
+/// Where they are not.
 template <typename Pair>
 class SortRun {
  public:
@@ -112,12 +250,12 @@ class SortRun {
           const ReductionOperands& operands, std::byte* memory)
       : problem_(problem),
         cut_(cut),
-        a_(static_cast<const std::byte*>(operands.a)),
-        end_(problem, operands, ElementType::kInt64),
+        a_(operands.a),
+        store_(problem, cut, operands),
         pairs_(reinterpret_cast<Pair*>(memory)) {}
 
   void Run(ThreadPool& threads) const {
-    if (IsLong(problem_) && end_.reads_a()) {
+    if (IsLong(problem_) && store_.reads_a()) {
       cut_.tiles.ForEach(
           0, cut_.tiles.tile_count(),
           [&](const Offsets& at, const auto&) { SortLong(at, threads); });
@@ -136,11 +274,7 @@ class SortRun {
   }
 
  private:
-  using Offsets = TileSpace<3>::Offsets;
-
-  struct Scratch {
-    TileBuffer<int64_t> indices, block, transposed;
-  };
+  using Scratch = IndexStore::Scratch;
 
   void SortTiles(int64_t begin, int64_t end, Pair* pairs) const {
     const hwy::Sorter sorter;
@@ -148,90 +282,33 @@ class SortRun {
     const int64_t count = problem_.along.extent;
     cut_.tiles.ForEach(begin, end, [&](const Offsets& at, const auto& sizes) {
       if (CurrentWork::ShouldStop()) return;
-      if (end_.reads_a()) {
+      if (store_.reads_a()) {
         Encode(at, sizes[0], 0, count, pairs);
         for (int64_t i = 0; i < sizes[0]; ++i) {
-          Sort(sorter, pairs + i * count, count);
+          sorter(pairs + i * count, static_cast<size_t>(count),
+                 hwy::SortAscending());
         }
       }
       Store(at, sizes[0], pairs, 0, count, scratch);
     });
   }
 
-  static void Sort(const hwy::Sorter& sorter, Pair* pairs, int64_t count) {
-    if (count < kFew) {
-      std::sort(pairs, pairs + count, kLess<Pair>);
-    } else {
-      sorter(pairs, static_cast<size_t>(count), hwy::SortAscending());
-    }
-  }
-
   /// Pairs of the elements [begin, end) along the mode, of `width` kept ones:
   /// (kept, along).
   void Encode(const Offsets& at, int64_t width, int64_t begin, int64_t end,
               Pair* pairs) const {
-    const int64_t stride = problem_.along.strides[Problem::kA];
-    const int64_t across = cut_.across.strides[Problem::kA];
-    VisitElementType(problem_.type_a, [&](auto zero) {
-      using Stored = decltype(zero);
-      if constexpr (!kIsComplex<Stored>) {
-        using Key = decltype(SortKey(zero));
-        const Key flips =
-            problem_.sorting == Sorting::kDescending ? ~Key{0} : Key{0};
-        const Stored* from =
-            reinterpret_cast<const Stored*>(a_) + at[Problem::kA];
-        for (int64_t j = begin; j < end; ++j) {
-          for (int64_t i = 0; i < width; ++i) {
-            const auto key = static_cast<Key>(
-                SortKey(from[i * across + j * stride]) ^ flips);
-            pairs[i * problem_.along.extent + j] = MakePair(key, j);
-          }
-        }
-      }
-    });
-  }
-
-  template <typename Key>
-  static Pair MakePair(Key key, int64_t index) {
-    if constexpr (std::is_same_v<Pair, ShortPair>) {
-      return PairOf(static_cast<uint32_t>(key), index, Pair{});
-    } else {
-      return PairOf(uint64_t{key}, index, Pair{});
-    }
+    ForEachKey(problem_, cut_, a_, at, width, begin, end,
+               [&](int64_t i, int64_t j, uint64_t key) {
+                 pairs[i * problem_.along.extent + j] = PairOf<Pair>(key, j);
+               });
   }
 
   /// The indices of sorted pairs [begin, end) along the mode, to d.
   void Store(const Offsets& at, int64_t width, const Pair* pairs, int64_t begin,
              int64_t end, Scratch& scratch) const {
-    const int64_t run = kTileElements<int64_t> / width;
-    for (int64_t first = begin; first < end; first += run) {
-      const int64_t count = std::min(run, end - first);
-      int64_t* const indices = scratch.indices.data();
-      if (end_.reads_a()) {
-        for (int64_t i = 0; i < width; ++i) {
-          const Pair* const from = pairs + i * problem_.along.extent + first;
-          for (int64_t j = 0; j < count; ++j) {
-            indices[j * width + i] = IndexOf(from[j]);
-          }
-        }
-      }
-      const auto tile = [&](size_t operand) {
-        const int64_t stride = problem_.along.strides[operand];
-        const int64_t offset = at[operand] + first * stride;
-        return width == 1 ? TileLayout{.offset = offset,
-                                       .count_i = count,
-                                       .count_j = 1,
-                                       .stride_i = stride,
-                                       .stride_j = 0}
-                          : TileLayout{.offset = offset,
-                                       .count_i = width,
-                                       .count_j = count,
-                                       .stride_i = cut_.across.strides[operand],
-                                       .stride_j = stride};
-      };
-      end_.Store(indices, tile(Problem::kC), tile(Problem::kD), scratch.block,
-                 scratch.transposed);
-    }
+    store_.Store(at, width, begin, end, scratch, [&](int64_t i, int64_t j) {
+      return IndexOf(pairs[i * problem_.along.extent + j]);
+    });
   }
 
   /// One kept element, by all threads.
@@ -303,8 +380,8 @@ class SortRun {
 
   const Problem& problem_;
   const Cut& cut_;
-  const std::byte* a_;
-  ReductionEnd<int64_t> end_;
+  const void* a_;
+  const IndexStore store_;
   Pair* pairs_;
 };
 
@@ -317,6 +394,7 @@ double PredictNanoseconds(const Problem& problem) {
 }
 
 int64_t PairBytes(const Problem& problem, const Cut& cut) {
+  if (IsShort(problem)) return 0;
   // Merging takes as much again.
   const int64_t count = IsLong(problem)
                             ? 2 * problem.along.extent
@@ -335,7 +413,9 @@ class SortSolution final : public ReductionSolution {
   std::string decision() const override {
     return absl::StrCat(cut_.tiles.tile_count(), " tiles of ", cut_.width,
                         " x ", problem_.along.extent,
-                        IsLong(problem_) ? ", each in chunks" : "");
+                        IsShort(problem_)  ? ", side by side"
+                        : IsLong(problem_) ? ", each in chunks"
+                                           : "");
   }
   int64_t bytes() const override {
     return HeapBlockBytes(sizeof(*this)) + HeapBytes(problem_) +
@@ -344,6 +424,10 @@ class SortSolution final : public ReductionSolution {
 
   absl::Status Launch(const ReductionOperands& operands, Workspace& workspace,
                       Stream&) const override {
+    if (IsShort(problem_)) {
+      SortShort(problem_, cut_, operands, threads_);
+      return absl::OkStatus();
+    }
     auto* const pairs = workspace.Take<std::byte>(workspace_bytes());
     if (HasShortPairs(problem_)) {
       SortRun<ShortPair>(problem_, cut_, operands, pairs).Run(threads_);

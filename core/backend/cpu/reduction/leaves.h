@@ -1,0 +1,89 @@
+// Runs of elements that are combined in order, several side by side.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "core/backend/cpu/block/element_math.h"
+
+namespace tensord::core {
+
+/// Elements of a leaf.
+inline constexpr int64_t kLeaf = 32;
+/// Leaves side by side: each waits for its own additions alone.
+inline constexpr int64_t kLeaves = 8;
+
+/// What is done to leaves, one behind the other in memory.
+template <typename T>
+struct LeafFunctions {
+  /// out[i] = what x comes to from the begin of its leaf up to i, for kLeaves.
+  void (*scan)(const T* x, T* out);
+  /// sums[i] = what leaf i comes to, for kLeaves.
+  void (*sum)(const T* x, T* sums);
+  /// x[i] = op(before, x[i]), for one leaf.
+  void (*put_before)(T before, T* x);
+};
+
+/// ApplyBinary(); of MAX and MIN by their instructions, which give x where y is
+/// larger than nothing.
+template <BinaryOperator op, typename T>
+T Combined(T x, T y) {
+  if constexpr (std::is_floating_point_v<T> && op == BinaryOperator::kMax) {
+    return y != y ? y : y > x ? y : x;
+  } else if constexpr (std::is_floating_point_v<T> &&
+                       op == BinaryOperator::kMin) {
+    return y != y ? y : y < x ? y : x;
+  } else {
+    return ApplyBinary(op, x, y);
+  }
+}
+
+template <BinaryOperator op, typename T>
+LeafFunctions<T> LeafFunctionsOf() {
+  return {.scan =
+              [](const T* x, T* out) {
+                T sums[kLeaves];
+                for (int64_t leaf = 0; leaf < kLeaves; ++leaf) {
+                  out[leaf * kLeaf] = sums[leaf] = x[leaf * kLeaf];
+                }
+                for (int64_t i = 1; i < kLeaf; ++i) {
+                  for (int64_t leaf = 0; leaf < kLeaves; ++leaf) {
+                    const int64_t at = leaf * kLeaf + i;
+                    out[at] = sums[leaf] = Combined<op>(sums[leaf], x[at]);
+                  }
+                }
+              },
+          .sum =
+              [](const T* x, T* sums) {
+                for (int64_t leaf = 0; leaf < kLeaves; ++leaf) {
+                  sums[leaf] = x[leaf * kLeaf];
+                }
+                for (int64_t i = 1; i < kLeaf; ++i) {
+                  for (int64_t leaf = 0; leaf < kLeaves; ++leaf) {
+                    sums[leaf] = Combined<op>(sums[leaf], x[leaf * kLeaf + i]);
+                  }
+                }
+              },
+          .put_before =
+              [](T before, T* x) {
+                for (int64_t i = 0; i < kLeaf; ++i) {
+                  x[i] = Combined<op>(before, x[i]);
+                }
+              }};
+}
+
+/// Requires  Reduces(op), and ValidateBinary() accepts it for T.
+template <typename T>
+LeafFunctions<T> FindLeafFunctions(BinaryOperator op) {
+  switch (op) {
+    case BinaryOperator::kMul:
+      return LeafFunctionsOf<BinaryOperator::kMul, T>();
+    case BinaryOperator::kMax:
+      return LeafFunctionsOf<BinaryOperator::kMax, T>();
+    case BinaryOperator::kMin:
+      return LeafFunctionsOf<BinaryOperator::kMin, T>();
+    default: return LeafFunctionsOf<BinaryOperator::kAdd, T>();
+  }
+}
+
+}  // namespace tensord::core
