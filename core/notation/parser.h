@@ -32,7 +32,8 @@ class Parser {
   absl::StatusOr<Assignment> ReadAssignment();
   /// Results behind the first, if there are any.
   absl::Status ReadOtherOutputs(Statement& statement);
-  /// The function of matrices that is called next; null: another value comes.
+  /// The function of whole tensors that is called next; null: another value
+  /// comes.
   absl::StatusOr<const StatementFunction*> PeekStatementFunction() const;
   absl::Status ReadStatementCall(const StatementFunction& function,
                                  Statement& statement);

@@ -173,8 +173,9 @@ void WriteProblem(const AnyProblem& problem, ByteWriter& to) {
           if (index == kQrIndex) return QrFields::VisitFields(one, write);
         }
         if constexpr (std::is_same_v<Problem, ReductionProblem>) {
-          if (index != kAlongIndex)
+          if (index != kAlongIndex) {
             return Problem::VisitPlainFields(one, write);
+          }
         }
         Problem::VisitFields(one, write);
         if constexpr (std::is_same_v<Problem, ElementwiseProblem>) {

@@ -36,7 +36,8 @@ std::vector<Mode> ResultModesOf(const BoundStatementCall& bound, size_t i);
 /// are.
 ///
 /// Errors  INVALID_ARGUMENT, with line and column, labels in place of modes:
-///         what GroupModes() says.
+///         what GroupModes() says; MODE_NOT_IN_INPUT: along an index, of one
+///         that the argument lacks.
 absl::Status SetResultExtents(const StatementCall& call,
                               const BoundStatementCall& bound,
                               Bindings& bindings);

@@ -83,7 +83,7 @@ struct LoweringOptions {
 ///         and both extents; OUTPUT_UNKNOWN; CONSTANT_WRITTEN: to a constant
 ///         operand; COST_LABEL_UNKNOWN: no statement has that label;
 ///         COST_CONFLICT: with a method that looks at extents; SYNTAX_ERROR: an
-///         option of a function of matrices; and those of ParseCosts(),
+///         option of a function of whole tensors; and those of ParseCosts(),
 ///         FindPath(), ValidateScalar() and of the operations.
 ///         UNIMPLEMENTED: element types that do not go together.
 ///         RESOURCE_EXHAUSTED, reason PATH_MEMORY_LIMIT.

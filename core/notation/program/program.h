@@ -47,8 +47,8 @@ struct StepOperand {
   bool operator==(const StepOperand&) const = default;
 };
 
-/// Where a function of matrices is called, or elements are taken, and what the
-/// operands are, in front of messages that call them a and b.
+/// Where a function of whole tensors is called, or elements are taken, and what
+/// the operands are, in front of messages that call them a and b.
 struct StepPlace {
   TextPosition position;
   std::string roles;  // as RolesOf() has them, or like it

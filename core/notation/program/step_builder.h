@@ -86,7 +86,7 @@ class StepBuilder {
                         const IndexedTensor& a, const IndexedTensor& b,
                         Scalar beta);
 
-  /// An operation on whole matrices. An SVD keeps as many values as
+  /// An operation on whole tensors. An SVD keeps as many values as
   /// `truncation` says.
   absl::Status AddCallStep(AnyDesc desc, absl::Span<const IndexedTensor> inputs,
                            absl::Span<const IndexedTensor> outputs,

@@ -380,7 +380,7 @@ void Evaluate(const ProgramSyntax& syntax,
               const std::map<std::string, Scalar>& scalars,
               ValuesByName& tensors) {
   for (const Statement& statement : syntax.statements) {
-    EXPECT_FALSE(statement.call) << "functions of matrices are not interpreted";
+    EXPECT_FALSE(statement.call) << "functions of whole tensors are not interpreted";
     Extents extents;
     Collect(statement.value, tensors, extents);
     const std::string& name = statement.output.name;
