@@ -44,7 +44,7 @@ struct OperationArguments {
   BinaryOperator op_ab = BinaryOperator::kMul;  // element-wise, a with b
   MatrixStructure structure = MatrixStructure::kGeneral;  // of equations
   bool has_unit_diagonal = false;                         // of equations
-  std::string along;  // of a reduction, a label; empty: none
+  std::optional<std::string> along;  // of a reduction, a label
   Sorting sorting = Sorting::kNone;
   ExecutionOptions execution;
 };
@@ -269,10 +269,10 @@ int RunOperation(const CommandLine& line, const OperationArguments& arguments) {
     return FailUsage("--unary-b is given, but an inverse has no b");
   }
   std::optional<Along> along;
-  if (!arguments.along.empty()) {
-    const Modes label(arguments.along);
+  if (arguments.along) {
+    const Modes label(*arguments.along);
     if (label.labels.size() != 1) {
-      return FailUsage(absl::StrCat("--along is '", arguments.along,
+      return FailUsage(absl::StrCat("--along is '", *arguments.along,
                                     "', wanted one label, e.g. j"));
     }
     along = Along{label.labels[0], arguments.sorting};

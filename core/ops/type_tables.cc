@@ -178,6 +178,19 @@ std::span<const ReductionTypes> ReductionTypeTable() {
   return table;
 }
 
+std::span<const ReductionTypes> SortingTypeTable() {
+  static const auto& table = *new std::vector([] {
+    std::vector<ReductionTypes> rows;
+    for (int i = 0; i < kElementTypeCount; ++i) {
+      const auto type = static_cast<ElementType>(i);
+      if (!IsComplex(type))
+        rows.push_back({type, ElementType::kInt64, kInteger});
+    }
+    return rows;
+  }());
+  return table;
+}
+
 std::span<const ContractionTypes> ContractionTypeTable() {
   static const auto& table = *new std::vector(WithIntegers<ContractionTypes>({
       {kF16, kF16, kF16, kFloat32},
@@ -211,11 +224,7 @@ absl::Status ValidateReductionTypes(const ReductionTypes& types) {
   return ValidateTypes(ReductionTypeTable(), types, "reduction", "(a, c)");
 }
 absl::Status ValidateSortingTypes(const ReductionTypes& types) {
-  const ReductionTypes row{types.a, ElementType::kInt64, kInteger};
-  if (types == row && !IsComplex(types.a)) return absl::OkStatus();
-  return Unimplemented(
-      "TYPES_NOT_SUPPORTED", "sorting of (a, c) = ", ToString(types),
-      " is not supported; wanted int64 indices: ", ToString(row));
+  return ValidateTypes(SortingTypeTable(), types, "sorting", "(a, c)");
 }
 absl::Status ValidateContractionTypes(const ContractionTypes& types) {
   return ValidateTypes(ContractionTypeTable(), types, "contraction",

@@ -44,13 +44,14 @@ std::span<const PermutationTypes> PermutationTypeTable();
 std::span<const ElementwiseTypes> ElementwiseTypeTable();
 std::span<const ReductionTypes> ReductionTypeTable();
 std::span<const ContractionTypes> ContractionTypeTable();
+/// Of reductions that sort: real elements, and their indices.
+std::span<const ReductionTypes> SortingTypeTable();
 
 /// OK when `types` is a row.
 /// Errors  UNIMPLEMENTED: names the rows that differ in the fewest columns.
 absl::Status ValidatePermutationTypes(const PermutationTypes& types);
 absl::Status ValidateElementwiseTypes(const ElementwiseTypes& types);
 absl::Status ValidateReductionTypes(const ReductionTypes& types);
-/// Of a reduction that sorts: a is real, and c int64, in integers.
 absl::Status ValidateSortingTypes(const ReductionTypes& types);
 absl::Status ValidateContractionTypes(const ContractionTypes& types);
 

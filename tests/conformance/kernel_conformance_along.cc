@@ -46,15 +46,6 @@ Case<core::ReductionDesc> Sorted(Sorting sorting, core::OperandDesc a,
           .data_a = data};
 }
 
-std::vector<ElementType> RealTypes() {
-  std::vector<ElementType> types;
-  for (int i = 0; i < core::kElementTypeCount; ++i) {
-    const auto type = static_cast<ElementType>(i);
-    if (!core::IsComplex(type)) types.push_back(type);
-  }
-  return types;
-}
-
 TEST_P(KernelConformance, AddsUpAlongEveryMode) {
   for (const ReductionTypes& types : core::ReductionTypeTable()) {
     for (const BinaryOperator op : kOperators) {
@@ -75,7 +66,7 @@ TEST_P(KernelConformance, AddsUpAlongModesOfAnyLength) {
   constexpr std::array kTypes = {ElementType::kFloat32,
                                  ElementType::kComplex128,
                                  ElementType::kFloat16, ElementType::kInt8};
-  for (const int64_t length : {1, 2, 31, 33, 255, 256, 1025, 2050, 4100}) {
+  for (const int64_t extent : {1, 2, 31, 33, 255, 256, 1025, 2050, 4100}) {
     for (const ElementType type : kTypes) {
       const ReductionTypes types{type, type, core::DefaultComputeType(type)};
       for (const BinaryOperator op :
@@ -85,10 +76,10 @@ TEST_P(KernelConformance, AddsUpAlongModesOfAnyLength) {
           runner_.Check(Cumulative(op, types, Packed(type, modes, extents),
                                    Packed(type, modes, extents), 'i'));
         };
-        check("i", {length});
-        check("ij", {length, 3});
-        check("ji", {3, length});
-        check("ji", {40, length});
+        check("i", {extent});
+        check("ij", {extent, 3});
+        check("ji", {3, extent});
+        check("ji", {40, extent});
       }
     }
   }
@@ -158,7 +149,7 @@ TEST_P(KernelConformance, PassesOnWhatIsNoNumber) {
 }
 
 TEST_P(KernelConformance, SortsEveryType) {
-  for (const ElementType type : RealTypes()) {
+  for (const auto& [type, index, compute] : core::SortingTypeTable()) {
     for (const Sorting sorting : kOrders) {
       for (const char along : {'i', 'j', 'k'}) {
         runner_.Check(Sorted(sorting, Packed(type, "ijk", {37, 5, 19}),
@@ -175,12 +166,12 @@ TEST_P(KernelConformance, SortsEveryType) {
 TEST_P(KernelConformance, SortsModesOfAnyLength) {
   constexpr std::array kTypes = {ElementType::kFloat32, ElementType::kFloat64,
                                  ElementType::kInt64};
-  for (const int64_t length : {1, 2, 31, 64, 65, 1025, 2048, 2049, 4999}) {
+  for (const int64_t extent : {1, 2, 31, 64, 65, 1025, 2048, 2049, 4999}) {
     for (const ElementType type : kTypes) {
       for (const char* modes : {"i", "ij", "ji"}) {
         core::ModeVector extents;
         for (const char* mode = modes; *mode != 0; ++mode) {
-          extents.push_back(*mode == 'j' ? 3 : length);
+          extents.push_back(*mode == 'j' ? 3 : extent);
         }
         const bool has_nan = type != ElementType::kInt64;
         for (const DataKind data :

@@ -168,7 +168,8 @@ TEST_F(RpcFunctionTest, FunctionsAlongALabelWantOne) {
   refused("D[i,j] := cumsum(A[i,j])", "SYNTAX_ERROR",
           "cumsum() has an argument of 2 labels, wanted the one along which");
   refused("D[i,j] := cumsum(A[i,j]; along=k)", "LABEL_UNMATCHED",
-          "line 1, column 26: label 'k' of along is not in the argument");
+          "line 1, column 26: along is k, wanted a label that the argument of "
+          "cumsum() has and does not sum: i, j");
   refused("D[i] := cumsum(A[i,j]; along=j)", "MODE_NOT_IN_OUTPUT",
           "cumsum() of a = 'A[i,j]': mode 'j' of a");
   refused("D[i,j,k] := cumsum(A[i,j]; along=j)", "MODE_NOT_IN_INPUT",

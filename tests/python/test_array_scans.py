@@ -92,6 +92,42 @@ def test_sorting_agrees(descending: bool, seed: int, shape: Any, data: Any):
                                       np.sort(x, axis))
 
 
+@pytest.mark.parametrize("dtype", ["f4", "i2", "?"])
+def test_ufuncs_accumulate(dtype: str):
+    x = np.asarray(np.random.default_rng(1).integers(-3, 4, (4, 5)), dtype)
+    t = xp.asarray(x)
+    before = xp.downloads()
+    ufuncs = [np.add, np.multiply, np.maximum, np.minimum]
+    results = [u.accumulate(t, axis=axis) for u in ufuncs for axis in (0, 1)]
+    assert xp.downloads() == before
+    expected = [u.accumulate(x, axis=axis) for u in ufuncs for axis in (0, 1)]
+    for result, wanted in zip(results, expected):
+        np.testing.assert_array_equal(result.numpy(), wanted)
+    out = xp.zeros((4, 5), x.dtype)
+    assert np.maximum.accumulate(t, out=out) is out
+    np.testing.assert_array_equal(out.numpy(), np.maximum.accumulate(x))
+    with pytest.raises(TypeError, match=r"numpy.subtract.accumulate is not computed"):
+        np.subtract.accumulate(t)
+
+
+def test_sums_of_what_is_not_negative_never_decrease():
+    rng = np.random.default_rng(2)
+    for shape, axis in ((100_000,), 0), ((5000, 20), 0), ((20, 5000), 1):
+        x = rng.random(shape) * (rng.random(shape) < 0.1)
+        for dtype in np.float32, np.float64:
+            sums = xp.cumsum(xp.asarray(x.astype(dtype)), axis).numpy()
+            assert (np.diff(sums, axis=axis) >= 0).all()
+            still = np.take(x, range(1, x.shape[axis]), axis) == 0
+            assert (np.diff(sums, axis=axis)[still] == 0).all()
+
+
+def test_products_are_what_they_are_in_order():
+    for x in np.array([0.0] + [1e30] * 300), np.array([1e-30] * 20 + [1e30] * 20):
+        np.testing.assert_allclose(
+            xp.cumprod(xp.asarray(x)).numpy(), np.cumprod(x), rtol=1e-13
+        )
+
+
 def test_what_is_no_number_sorts_above_all():
     x = np.array([[2, math.nan, -math.inf, -0.0], [math.nan, 0.0, math.inf, -0.0]])
     t = xp.asarray(x)
@@ -108,6 +144,8 @@ def test_what_cannot_be_sorted_is_refused():
         xp.sort(t + 1j)
     with pytest.raises(ValueError, match="order is 'x', but tensors have no fields"):
         np.argsort(t, order="x")
+    with pytest.raises(ValueError, match="kind is 'foo', wanted None or one of quick"):
+        np.sort(t, kind="foo")
     with pytest.raises(IndexError, match="axis is 2, but there are 2 modes"):
         xp.argsort(t, axis=2)
 

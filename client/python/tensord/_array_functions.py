@@ -77,6 +77,13 @@ class ArrayFunctions:
     def __array_ufunc__(
         self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any
     ) -> Any:
+        if method == "accumulate":
+            outs = kwargs.pop("out", ())
+            _refuse_arrays(f"{ufunc.__name__}.accumulate", outs)
+            out = outs[0] if outs else None
+            result = _array_scans.accumulate(ufunc, *inputs, out=out, **kwargs)
+            if result is not NotImplemented:
+                return result
         here = _UFUNCS.get(ufunc)
         if here is None or method != "__call__":
             name = (

@@ -18,6 +18,15 @@ from tensord.errors import InvalidArgument
 
 # Up to here, indices are sent; more are added up on the server.
 _SENT_INDICES = 4096
+# What NumPy calls ways to sort.
+_KINDS = ("quicksort", "mergesort", "heapsort", "stable")
+# Of ufuncs, the operator and whether integers become int64.
+_ACCUMULATED = {
+    np.add: ("add", True),
+    np.multiply: ("mul", True),
+    np.maximum: ("max", False),
+    np.minimum: ("min", False),
+}
 
 
 def cumsum(
@@ -69,6 +78,27 @@ def cumulative_prod(
 ) -> Any:
     """Multiplies along a mode, see `cumprod`; with a 1 before, if asked for."""
     return _with_initial(cumprod, x, axis, dtype, 1 if include_initial else None)
+
+
+def accumulate(
+    ufunc: np.ufunc,
+    x: Any,
+    axis: int = 0,
+    dtype: npt.DTypeLike | None = None,
+    out: Any = None,
+) -> Any:
+    """Computes `ufunc.accumulate` of add, multiply, maximum or minimum.
+
+    Returns:
+        NotImplemented for others.
+    """
+    if ufunc not in _ACCUMULATED:
+        return NotImplemented
+    operator, grows = _ACCUMULATED[ufunc]
+    x = tensor_of(x, out)
+    if dtype is None and not grows:
+        dtype = x.dtype
+    return _put(_scanned(x, axis, dtype, operator), out)
 
 
 def diff(
@@ -125,14 +155,14 @@ def argsort(
     Args:
         x: The tensor, of real numbers.
         axis: The mode; None numbers all elements.
-        kind, stable: Not needed.
+        kind, stable: NumPy's, and not needed.
         order: None; there are no fields.
         descending: Largest ones first.
     """
-    x, axis = _sortable(x, axis, order)
+    x, axis = _sortable(x, axis, kind, order)
     modes = range(x.ndim)
-    sort = "descending" if descending else "ascending"
-    return x.session.reduce(x, modes, modes, along=axis, sort=sort)
+    way = "descending" if descending else "ascending"
+    return x.session.reduce(x, modes, modes, along=axis, sort=way)
 
 
 def sort(
@@ -145,14 +175,21 @@ def sort(
     stable: bool | None = True,
 ) -> Any:
     """Returns a copy with the elements along a mode in order, see `argsort`."""
-    x, axis = _sortable(x, axis, order)
+    x, axis = _sortable(x, axis, kind, order)
     indices = argsort(x, axis, descending=descending)
     return take_along_axis(x, indices, axis=axis)
 
 
-def _sortable(x: Any, axis: int | None, order: Any) -> tuple[Any, int]:
+def _sortable(
+    x: Any, axis: int | None, kind: str | None, order: Any
+) -> tuple[Any, int]:
     """The tensor and the mode that is sorted."""
     x = tensor_of(x)
+    if kind is not None and kind not in _KINDS:
+        raise InvalidArgument(
+            f"kind is {kind!r}, wanted None or one of {', '.join(_KINDS)}",
+            reason="OPTION_UNSUPPORTED",
+        )
     if order is not None:
         raise InvalidArgument(
             f"order is {order!r}, but tensors have no fields, wanted None",

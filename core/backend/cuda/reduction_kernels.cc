@@ -98,8 +98,10 @@ double PredictReference(const GpuModel& model, const Problem& problem) {
   // each.
   constexpr double kSectorBytes = 32;
   const auto kept = static_cast<double>(ElementCount(problem.kept));
-  const auto reduced = static_cast<double>(ElementCount(problem.reduced) *
-                                           (problem.along.extent + 1));
+  const auto along = static_cast<double>(problem.along.extent + 1);
+  // Sorting compares each element with all others.
+  const double reduced = static_cast<double>(ElementCount(problem.reduced)) *
+                         (problem.sorts() ? along * along : along);
   return model.launch_ns + 20 * reduced +
          2 * kSectorBytes * kept * (reduced + 1) / model.copy_bytes_per_ns();
 }

@@ -136,9 +136,8 @@ class Bindings {
   /// Errors  those of FindTensor(); MODE_EXTENT_MISMATCH.
   absl::StatusOr<Bound> Bind(const Statement& statement);
   /// A statement that calls a function of whole tensors.
-  /// Errors  those of Bind(); of options SYNTAX_ERROR, LABEL_UNMATCHED, and
-  /// what
-  ///         Validate() says of truncations.
+  /// Errors  those of Bind(); of options SYNTAX_ERROR and LABEL_UNMATCHED, and
+  ///         what Validate() says of truncations.
   absl::StatusOr<BoundStatementCall> BindCall(const Statement& statement);
   /// A product of the first operands. An extent of 1 goes with any other.
   absl::StatusOr<Bound> Bind(const EinsumSyntax& einsum,

@@ -173,9 +173,12 @@ absl::StatusOr<Mode> Bindings::AlongOf(const StatementCall& call,
   const std::string& label = std::get<std::string>(option->value);
   const auto found = scope.find(label);
   if (found != scope.end()) return found->second;
-  return ErrorAt(option->position, "LABEL_UNMATCHED", "label ", Quoted(label),
-                 " of along is not in the argument of ", NotationOf(call),
-                 "(), wanted one that is");
+  const std::vector<std::string>& wanted = call.arguments[0].labels;
+  return ErrorAt(
+      option->position, "LABEL_UNMATCHED", "along is ", label,
+      ", wanted a label that the argument of ", NotationOf(call),
+      "() has and does not sum: ",
+      wanted.empty() ? "there is none" : absl::StrJoin(wanted, ", "));
 }
 
 absl::StatusOr<BoundStatementCall> Bindings::BindCall(

@@ -70,7 +70,8 @@ struct LoweringOptions {
 /// a product's contraction order the search decides, within parentheses and
 /// beyond. Functions of integers that have fractions are of float64, and so are
 /// quotients of integers; numbers have the type of what is with them, if that
-/// has their value. Functions of matrices are of integers' float64, too. Values
+/// has their value. Functions of matrices are of integers' float64, too, and
+/// cumsum and cumprod of their int64. Values
 /// that occur again are computed once, but for results of these, and what leads
 /// to nothing that is kept or written is not computed; a statement reads what
 /// there was before it.

@@ -82,7 +82,8 @@ absl::Status CheckNamed(const core::ProgramSyntax& syntax,
     if (!statement.call) continue;
     for (const core::CallOption& option : statement.call->options) {
       const auto* const scalar = std::get_if<std::string>(&option.value);
-      if (scalar != nullptr) names.insert(*scalar);
+      const bool is_label = statement.call->along.has_value();
+      if (scalar != nullptr && !is_label) names.insert(*scalar);
     }
   }
   for (const core::NamedOperand& operand : operands) {

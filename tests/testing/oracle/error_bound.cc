@@ -12,7 +12,8 @@ using core::ElementType;
 
 constexpr Real kInfinity = std::numeric_limits<Real>::infinity();
 
-/// A reduction's leaf may add this many elements in order.
+/// A reduction's leaf, or a level of a cumulative one, may add this many
+/// elements in order.
 constexpr int64_t kLeafElements = 64;
 
 bool IsFinite(const Number& x) {
@@ -159,6 +160,15 @@ Real SummationError(int64_t depth, Real magnitude, const FloatFormat& format) {
 int64_t TreeDepth(int64_t count) {
   const int64_t leaf = std::min(count, kLeafElements);
   return count <= 1 ? 0 : leaf + std::ilogb(static_cast<Real>(count)) + 1;
+}
+
+int64_t ScanDepth(int64_t count) {
+  int64_t depth = 0;
+  for (int64_t parts = count; parts > 1;
+       parts = (parts + kLeafElements - 1) / kLeafElements) {
+    depth += std::min(parts, kLeafElements);
+  }
+  return depth;
 }
 
 bool Agrees(const Number& actual, const Estimate& expected, ElementType type) {

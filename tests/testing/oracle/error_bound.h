@@ -95,6 +95,10 @@ Real SummationError(int64_t depth, Real magnitude, const FloatFormat& format);
 /// Most additions that a term of a reduction of `count` elements may pass.
 int64_t TreeDepth(int64_t count);
 
+/// The same of a cumulative one, which goes by levels of 64 parts in order:
+/// what comes before a part is what the one before ends with.
+int64_t ScanDepth(int64_t count);
+
 /// True when `actual`, read from an element of `type`, is what a correct kernel
 /// may store for `expected`: within its error and one rounding to `type`; an
 /// infinity of the right sign when the value may round beyond the range of

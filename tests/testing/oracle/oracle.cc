@@ -199,6 +199,10 @@ class Floating {
     return Finish(sum, TreeDepth(sum.count));
   }
 
+  Value FinishScan(const Sum& sum) const {
+    return Finish(sum, ScanDepth(sum.count));
+  }
+
   Expected At(int64_t offset, const Value& value) const {
     if (!IsWhole(type_)) {
       return {offset,
@@ -268,6 +272,7 @@ class Integral {
   }
   Value FinishProducts(Sum sum) const { return sum; }
   Value FinishTree(Sum sum) const { return sum; }
+  Value FinishScan(Sum sum) const { return sum; }
 
   static Expected At(int64_t offset, Value value) {
     return {offset, {}, value};
@@ -457,7 +462,7 @@ std::vector<Expected> Cumulative(const core::ReductionDesc& desc,
             arithmetic.Apply(desc.a.unary, a.at(static_cast<size_t>(at[kA])));
         if (desc.op == BinaryOperator::kAdd) {
           arithmetic.AddTerm(sum, x);
-          value = arithmetic.FinishTree(sum);
+          value = arithmetic.FinishScan(sum);
         } else {
           value = arithmetic.Combine(desc.op, value, x);
         }

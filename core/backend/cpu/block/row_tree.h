@@ -38,14 +38,6 @@ class RowTree {
     if (row != slot) std::copy_n(row, width_, slot);
   }
 
-  /// All rows so far combined, to `result`.
-  /// Requires  a row was pushed.
-  void Total(T* result) const {
-    int i = std::popcount(count_) - 1;
-    std::copy_n(Slot(i), width_, result);
-    while (--i >= 0) combine_(Slot(i), result, result, width_);
-  }
-
   /// All rows combined; ends the tree.
   /// Requires  a row was pushed.
   const T* Finish() {

@@ -18,10 +18,11 @@ template <typename T>
 struct LeafFunctions {
   /// out[i] = what x comes to from the begin of its leaf up to i, for kLeaves.
   void (*scan)(const T* x, T* out);
-  /// sums[i] = what leaf i comes to, for kLeaves.
-  void (*sum)(const T* x, T* sums);
-  /// x[i] = op(before, x[i]), for one leaf.
-  void (*put_before)(T before, T* x);
+  /// x[i] = op(before, x[i])
+  void (*put_before)(T before, T* x, int64_t count);
+  /// out[i] = what x comes to up to i, and before that `before` unless it is
+  /// null; one after the other.
+  void (*scan_in_order)(const T* x, int64_t count, const T* before, T* out);
 };
 
 /// ApplyBinary(); of MAX and MIN by their instructions, which give x where y is
@@ -53,21 +54,23 @@ LeafFunctions<T> LeafFunctionsOf() {
                   }
                 }
               },
-          .sum =
-              [](const T* x, T* sums) {
-                for (int64_t leaf = 0; leaf < kLeaves; ++leaf) {
-                  sums[leaf] = x[leaf * kLeaf];
-                }
-                for (int64_t i = 1; i < kLeaf; ++i) {
-                  for (int64_t leaf = 0; leaf < kLeaves; ++leaf) {
-                    sums[leaf] = Combined<op>(sums[leaf], x[leaf * kLeaf + i]);
+          .put_before =
+              [](T before, T* x, int64_t count) {
+                int64_t i = 0;
+                for (; i + kLeaf <= count; i += kLeaf) {
+                  for (int64_t j = 0; j < kLeaf; ++j) {
+                    x[i + j] = Combined<op>(before, x[i + j]);
                   }
                 }
+                for (; i < count; ++i) x[i] = Combined<op>(before, x[i]);
               },
-          .put_before =
-              [](T before, T* x) {
-                for (int64_t i = 0; i < kLeaf; ++i) {
-                  x[i] = Combined<op>(before, x[i]);
+          .scan_in_order =
+              [](const T* x, int64_t count, const T* before, T* out) {
+                T value =
+                    before == nullptr ? x[0] : Combined<op>(*before, x[0]);
+                out[0] = value;
+                for (int64_t i = 1; i < count; ++i) {
+                  out[i] = value = Combined<op>(value, x[i]);
                 }
               }};
 }

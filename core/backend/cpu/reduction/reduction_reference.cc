@@ -2,14 +2,16 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <numeric>
-#include <vector>
+#include <string>
+#include <utility>
 
 #include "absl/strings/string_view.h"
 #include "core/backend/cpu/block/element_math.h"
 #include "core/backend/cpu/block/tile_space.h"
-#include "core/backend/reference_solution.h"
 #include "core/ops/sort_key.h"
+#include "core/problem/heap_bytes.h"
 
 namespace tensord::core {
 namespace {
@@ -63,8 +65,10 @@ class PairwiseAccumulator {
 template <typename T>
 class Reference {
  public:
-  Reference(const Problem& problem, const ReductionOperands& operands)
-      : problem_(problem), operands_(operands) {}
+  /// Requires  room for the indices of SortBytes() where it sorts.
+  Reference(const Problem& problem, const ReductionOperands& operands,
+            int64_t* indices)
+      : problem_(problem), operands_(operands), indices_(indices) {}
 
   void Run() const {
     ForEachElement(problem_.kept, [&](const auto& kept) {
@@ -112,27 +116,46 @@ class Reference {
   }
 
   void Sort(const Offsets& kept) const {
-    std::vector<int64_t> order(static_cast<size_t>(problem_.along.extent));
-    std::iota(order.begin(), order.end(), 0);
+    const int64_t extent = problem_.along.extent;
+    int64_t* order = indices_;
+    std::iota(order, order + extent, 0);
     if (reads_a()) {
       VisitElementType(problem_.type_a, [&](auto zero) {
         using Stored = decltype(zero);
         if constexpr (!kIsComplex<Stored>) {
           const auto* const a = static_cast<const Stored*>(operands_.a);
-          const auto key = [&](int64_t index) {
-            return SortKey(a[Along(kept, index)[kA]]);
-          };
-          std::ranges::stable_sort(order, [&](int64_t x, int64_t y) {
-            return problem_.sorting == Sorting::kAscending ? key(x) < key(y)
-                                                           : key(y) < key(x);
+          const bool ascends = problem_.sorting == Sorting::kAscending;
+          order = Sorted([&](int64_t x, int64_t y) {
+            const auto key_x = SortKey(a[Along(kept, x)[kA]]);
+            const auto key_y = SortKey(a[Along(kept, y)[kA]]);
+            return ascends ? key_x < key_y : key_y < key_x;
           });
         }
       });
     }
-    for (int64_t i = 0; i < problem_.along.extent; ++i) {
-      Conclude(ConvertElement<T>(order[static_cast<size_t>(i)]),
-               Along(kept, i));
+    for (int64_t i = 0; i < extent && !CurrentWork::ShouldStop(); ++i) {
+      Conclude(ConvertElement<T>(order[i]), Along(kept, i));
     }
+  }
+
+  /// The indices, which are in `indices_`, in order: runs are merged, so that
+  /// equal ones stay as they are.
+  template <typename Less>
+  int64_t* Sorted(const Less& is_less) const {
+    const int64_t extent = problem_.along.extent;
+    int64_t* from = indices_;
+    int64_t* to = indices_ + extent;
+    for (int64_t run = 1; run < extent; run *= 2) {
+      for (int64_t begin = 0; begin < extent; begin += 2 * run) {
+        if (CurrentWork::ShouldStop()) return from;
+        int64_t* const first = from + begin;
+        int64_t* const middle = from + std::min(begin + run, extent);
+        int64_t* const last = from + std::min(begin + 2 * run, extent);
+        std::merge(first, middle, middle, last, to + begin, is_less);
+      }
+      std::swap(from, to);
+    }
+    return from;
   }
 
   /// d = alpha * value + beta * unary_c(c) for one element.
@@ -160,6 +183,48 @@ class Reference {
 
   const Problem& problem_;
   const ReductionOperands& operands_;
+  int64_t* const indices_;
+};
+
+/// Of indices along the mode, twice.
+int64_t SortBytes(const Problem& problem) {
+  if (!problem.sorts()) return 0;
+  return Workspace::BytesFor(2 * problem.along.extent *
+                             static_cast<int64_t>(sizeof(int64_t)));
+}
+
+double PredictNanoseconds(const Problem& problem) {
+  const auto along = static_cast<double>(problem.along.extent + 1);
+  return kNanosecondsPerElement *
+         static_cast<double>(ElementCount(problem.kept)) *
+         static_cast<double>(ElementCount(problem.reduced) + 1) * along *
+         (problem.sorts() ? std::log2(along) : 1);
+}
+
+class ReferenceReductionSolution final : public ReductionSolution {
+ public:
+  explicit ReferenceReductionSolution(const Problem& problem)
+      : Solution(PredictNanoseconds(problem), SortBytes(problem)),
+        problem_(problem) {}
+
+  std::string decision() const override { return "element by element"; }
+  int64_t bytes() const override {
+    return HeapBlockBytes(sizeof(*this)) + HeapBytes(problem_);
+  }
+  absl::Status Launch(const ReductionOperands& operands, Workspace& workspace,
+                      Stream&) const override {
+    int64_t* const indices =
+        workspace_bytes() == 0
+            ? nullptr
+            : workspace.Take<int64_t>(2 * problem_.along.extent);
+    VisitComputeElement(problem_.compute_element(), [&](auto zero) {
+      Reference<decltype(zero)>(problem_, operands, indices).Run();
+    });
+    return absl::OkStatus();
+  }
+
+ private:
+  const Problem problem_;
 };
 
 }  // namespace
@@ -167,18 +232,7 @@ class Reference {
 std::unique_ptr<const ReductionKernel> CreateReferenceReduction() {
   return std::make_unique<SimpleReduction>(
       "cpu.reduce.reference", [](const Problem& problem) {
-        return SolveByReference<ReductionOperands>(
-            kNanosecondsPerElement *
-                static_cast<double>(ElementCount(problem.kept)) *
-                static_cast<double>(ElementCount(problem.reduced) + 1) *
-                static_cast<double>(problem.along.extent + 1),
-            problem,
-            [](const Problem& p, const ReductionOperands& operands, Stream&) {
-              VisitComputeElement(p.compute_element(), [&](auto zero) {
-                Reference<decltype(zero)>(p, operands).Run();
-              });
-              return absl::OkStatus();
-            });
+        return std::make_unique<ReferenceReductionSolution>(problem);
       });
 }
 

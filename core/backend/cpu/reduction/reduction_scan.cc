@@ -1,11 +1,11 @@
 #include "core/backend/cpu/reduction/reduction_scan.h"
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "core/backend/cpu/block/row_tree.h"
 #include "core/backend/cpu/block/tile_operand.h"
 #include "core/backend/cpu/reduction/across.h"
 #include "core/backend/cpu/reduction/leaves.h"
@@ -30,14 +30,20 @@ constexpr int64_t kFewLanes = 16;
 // least so many elements. Neither depends on the machine.
 constexpr int64_t kItemsWanted = 64;
 constexpr int64_t kSmallestChunk = 64 << 10;
-constexpr int64_t kSlotBytes = 32 << 10;
+// Leaves of side by side kept elements that are combined one after the other.
+constexpr int64_t kLeavesOfRun = 64;
+// Fewer threads read no faster than one does, and chunks want two passes.
+constexpr int64_t kThreadsForPasses = 4;
 
 /// How a scan is cut: kept elements in tiles along one mode, and the mode along
 /// which it goes in chunks.
 struct Cut {
-  /// One kept element at a time, whose leaves are combined side by side; else
-  /// kept elements are.
+  /// One kept element at a time; else some side by side.
   bool in_pieces = false;
+  /// All elements one after the other: sums of integers are exact, and products
+  /// no worse, which beyond the range of the type would not be what they are in
+  /// order.
+  bool in_order = false;
   LoopMode<3> across = {1, {}};  // the kept mode along which tiles lie
   int64_t width = 1;             // kept elements of a tile
   int64_t run = 1;               // elements along the mode that are loaded
@@ -58,12 +64,12 @@ Cut CutScan(const Problem& problem) {
   const int64_t tile = kTileBytes / element_bytes;
   const bool turns =
       problem.along.strides[Problem::kA] < cut.across.strides[Problem::kA];
+  cut.in_order = problem.op == BinaryOperator::kMul ||
+                 IsInteger(problem.compute_element());
   cut.in_pieces =
       extent >= kLongMode && (turns || cut.across.extent < kFewLanes);
   if (!cut.in_pieces) {
-    const int64_t slots = RowTree<float>::SlotCount(extent / kLeaf + 1);
-    const int64_t widest =
-        std::min(tile / 8, kSlotBytes / element_bytes / slots);
+    const int64_t widest = tile / 8;
     const int64_t wanted = turns ? std::max(kFewLanes, tile / extent) : widest;
     cut.width = std::min({cut.across.extent, wanted, widest});
   }
@@ -74,8 +80,11 @@ Cut CutScan(const Problem& problem) {
   }
   const int64_t wanted = CeilDivide(kItemsWanted, cut.tiles.tile_count());
   const int64_t possible = extent * cut.width / kSmallestChunk;
-  const int64_t chunks = std::max<int64_t>(1, std::min(wanted, possible));
-  cut.chunk = RoundUp(CeilDivide(extent, chunks), cut.in_pieces ? tile : kLeaf);
+  const bool is_whole = problem.op == BinaryOperator::kMul;
+  const int64_t chunks =
+      is_whole ? 1 : std::max<int64_t>(1, std::min(wanted, possible));
+  cut.chunk = RoundUp(CeilDivide(extent, chunks),
+                      cut.in_pieces ? tile : kLeaf * kLeavesOfRun);
   cut.chunk_count = CeilDivide(extent, cut.chunk);
   cut.streams = ElementCount(problem.kept) * extent * SizeOf(problem.type_d) >=
                 kStreamingBytes;
@@ -99,15 +108,18 @@ class ScanRun {
                                                      : Stores::kCached),
         combine_(FindBinary<T>(problem.op)),
         leaves_(FindLeafFunctions<T>(problem.op)),
+        leaf_limit_(cut.in_order ? problem.along.extent : kLeaf),
         partials_(partials) {}
 
   void Run(ThreadPool& threads) const {
+    const int64_t tiles = cut_.tiles.tile_count();
     if (cut_.chunk_count == 1 || !end_.reads_a()) {
       ForItems(threads, [this](const Item& item, Scratch& scratch) {
         ScanItem(item, nullptr, true, nullptr, scratch);
       });
-    } else if (threads.thread_count() == 1) {
-      RunInOrder();
+    } else if (threads.thread_count() <
+               std::max(kThreadsForPasses, tiles + 1)) {
+      threads.ParallelFor(tiles, [this](int64_t tile) { RunInOrder(tile); });
     } else {
       RunInPasses(threads);
     }
@@ -115,13 +127,11 @@ class ScanRun {
 
  private:
   static constexpr int64_t kTile = kTileElements<T>;
-  static constexpr int64_t kLanes = kTile / kLeaf;
-  static_assert(kLanes % kLeaves == 0);
+  static_assert(kTile % (kLeaf * kLeaves) == 0);
 
   struct alignas(kCacheLineBytes) Scratch {
     TileBuffer<T> block, transposed, values;
-    T running[kTile / 8], carry[kTile / 8];
-    alignas(kCacheLineBytes) std::byte slots[kSlotBytes];
+    T leaf[kTile / 8], run[kTile / 8], runs[kTile / 8];
   };
   using Offsets = TileSpace<3>::Offsets;
 
@@ -180,16 +190,11 @@ class ScanRun {
       ScanItem(item, nullptr, false, TotalOf(item), scratch);
     });
     if (CurrentWork::ShouldStop()) return;
-    alignas(kCacheLineBytes) std::byte slots[kSlotBytes];
-    RowTree<T> tree(combine_, cut_.width, SlotsOf(slots));
     for (int64_t i = 0; i < cut_.item_count(); ++i) {
       const Item item = ItemOf(i);
-      if (item.chunk == 0) {
-        tree = RowTree<T>(combine_, item.width, SlotsOf(slots));
-      }
-      if (EndsMode(item)) continue;
-      tree.Push(TotalOf(item));
-      tree.Total(TotalOf(item));
+      if (item.chunk == 0 || EndsMode(item)) continue;
+      T* const total = TotalOf(item);
+      combine_(total - cut_.width, total, total, item.width);
     }
     ForItems(threads, [this](const Item& item, Scratch& scratch) {
       const T* const before =
@@ -199,26 +204,18 @@ class ScanRun {
   }
 
   /// Needs one pass, and gives the same.
-  void RunInOrder() const {
+  void RunInOrder(int64_t tile) const {
     Scratch scratch;
-    alignas(kCacheLineBytes) std::byte slots[kSlotBytes];
     T total[kTile / 8], before[kTile / 8];
-    RowTree<T> tree(combine_, cut_.width, SlotsOf(slots));
-    for (int64_t i = 0; i < cut_.item_count(); ++i) {
+    for (int64_t chunk = 0; chunk < cut_.chunk_count; ++chunk) {
+      const Item item = ItemOf(tile * cut_.chunk_count + chunk);
+      if (chunk == 1) std::copy_n(total, item.width, before);
+      if (chunk > 1) combine_(before, total, before, item.width);
+      ScanItem(item, chunk == 0 ? nullptr : before, true, total, scratch);
       if (CurrentWork::ShouldStop()) return;
-      const Item item = ItemOf(i);
-      if (item.chunk == 0) {
-        tree = RowTree<T>(combine_, item.width, SlotsOf(slots));
-      } else {
-        tree.Push(total);
-        tree.Total(before);
-      }
-      ScanItem(item, item.chunk == 0 ? nullptr : before, true, total, scratch);
     }
     if (cut_.streams) FlushStreamingStores();
   }
-
-  static T* SlotsOf(std::byte* slots) { return reinterpret_cast<T*>(slots); }
 
   TileLayout TileOf(const Item& item, size_t operand, int64_t first,
                     int64_t count) const {
@@ -263,12 +260,21 @@ class ScanRun {
                scratch.transposed);
   }
 
+  /// Elements of a leaf, leaves of a run, and runs, each one after the other.
   void ScanRows(const Item& item, const T* before, bool stores, T* total,
                 Scratch& scratch) const {
     const int64_t width = item.width;
-    RowTree<T> tree(combine_, width, SlotsOf(scratch.slots));
-    const T* joined = before;  // with all leaves that are full
-    int64_t in_leaf = 0;
+    const auto count_rows = [&](T* to, const T* row, bool is_first) {
+      if (is_first) {
+        std::copy_n(row, width, to);
+      } else {
+        combine_(to, row, to, width);
+      }
+    };
+    T* const leaf = scratch.leaf;  // up to here
+    T* const run = scratch.run;    // with the leaves before, of those in a run
+    int64_t leaf_rows = 0, run_rows = 0;
+    bool has_runs = false;
     for (int64_t at = item.begin; at < item.end; at += cut_.run) {
       if (CurrentWork::ShouldStop()) return;
       const int64_t count = std::min(cut_.run, item.end - at);
@@ -276,71 +282,77 @@ class ScanRun {
                              scratch.block.data(), scratch.transposed);
       T* result = scratch.values.data();
       for (int64_t i = 0; i < count; ++i, row += width, result += width) {
-        if (in_leaf == 0) {
-          std::copy_n(row, width, scratch.running);
-        } else {
-          combine_(scratch.running, row, scratch.running, width);
+        if (leaf_rows == leaf_limit_) {
+          count_rows(run, leaf, run_rows == 0);
+          run_rows += leaf_rows;
+          leaf_rows = 0;
         }
-        if (joined == nullptr) {
-          std::copy_n(scratch.running, width, result);
-        } else if (stores) {
-          combine_(joined, scratch.running, result, width);
+        if (run_rows == kLeaf * kLeavesOfRun) {
+          count_rows(scratch.runs, run, !has_runs);
+          has_runs = true;
+          run_rows = 0;
         }
-        if (++in_leaf < kLeaf) continue;
-        tree.Push(scratch.running);
-        tree.Total(scratch.carry);
-        if (before != nullptr) {
-          combine_(before, scratch.carry, scratch.carry, width);
+        count_rows(leaf, row, leaf_rows++ == 0);
+        const bool is_plain = run_rows == 0 && !has_runs && before == nullptr;
+        if (is_plain) std::copy_n(leaf, width, result);
+        if (is_plain || !stores) continue;
+        const T* value = leaf;
+        const std::array<const T*, 3> parts = {
+            run_rows > 0 ? run : nullptr, has_runs ? scratch.runs : nullptr,
+            before};
+        for (const T* const part : parts) {
+          if (part == nullptr) continue;
+          combine_(part, value, result, width);
+          value = result;
         }
-        joined = scratch.carry;
-        in_leaf = 0;
       }
       if (stores) Store(item, at, count, scratch.values.data(), scratch);
     }
     if (total == nullptr) return;
-    if (in_leaf > 0) tree.Push(scratch.running);
-    tree.Total(total);
+    count_rows(run, leaf, run_rows == 0);
+    count_rows(scratch.runs, run, !has_runs);
+    std::copy_n(scratch.runs, width, total);
   }
 
-  /// A tile of kLanes leaves at a time; the last one may be shorter.
+  /// Of one kept element.
   void ScanPieces(const Item& item, const T* before, bool stores, T* total,
                   Scratch& scratch) const {
-    RowTree<T> tree(combine_, 1, SlotsOf(scratch.slots));
-    const T* joined = before;
-    T* const values = scratch.values.data();
+    T done{};  // what comes before a tile in the chunk
+    bool is_first = true;
     for (int64_t at = item.begin; at < item.end; at += kTile) {
       if (CurrentWork::ShouldStop()) return;
       const int64_t count = std::min(kTile, item.end - at);
       const T* const x = a_.Load(TileOf(item, Problem::kA, at, count),
                                  scratch.block.data(), scratch.transposed);
-      T sums[kLanes], lanes[kLanes + 1];  // lanes: what comes before each leaf
-      int64_t lane_count = 0;
-      for (; lane_count * kLeaf < count; lane_count += kLeaves) {
-        const T* const leaves = WholeLeaves(x, lane_count * kLeaf, count,
-                                            scratch.transposed.data());
-        if (!stores) {
-          leaves_.sum(leaves, sums + lane_count);
-          continue;
-        }
-        T* const to = values + lane_count * kLeaf;
-        leaves_.scan(leaves, to);
-        for (int64_t i = 0; i < kLeaves; ++i) {
-          sums[lane_count + i] = to[i * kLeaf + kLeaf - 1];
-        }
+      T* const values = scratch.values.data();
+      if (cut_.in_order) {
+        leaves_.scan_in_order(x, count, is_first ? nullptr : &done, values);
+        done = values[count - 1];
+      } else {
+        const T sum = ScanTile(x, count, values, scratch.transposed.data());
+        if (!is_first) leaves_.put_before(done, values, count);
+        done = is_first ? sum : ApplyBinary(problem_.op, done, sum);
       }
-      JoinLeaves(sums, lane_count, lanes);
-      if (stores) {
-        PutBefore(joined, lanes, lane_count, values);
-        Store(item, at, count, values, scratch);
-      }
-      tree.Push(lanes + lane_count);
-      tree.Total(scratch.carry);
-      if (before != nullptr) {
-        *scratch.carry = ApplyBinary(problem_.op, *before, *scratch.carry);
-      }
-      joined = scratch.carry;
+      is_first = false;
+      if (!stores) continue;
+      if (before != nullptr) leaves_.put_before(*before, values, count);
+      Store(item, at, count, values, scratch);
     }
-    if (total != nullptr) tree.Total(total);
+    if (total != nullptr) *total = done;
+  }
+
+  /// A tile by itself: leaves side by side, then each with those before it.
+  /// Returns what it comes to.
+  T ScanTile(const T* x, int64_t count, T* values, T* block) const {
+    for (int64_t first = 0; first < count; first += kLeaf * kLeaves) {
+      leaves_.scan(WholeLeaves(x, first, count, block), values + first);
+    }
+    T sum = values[kLeaf - 1];
+    for (int64_t first = kLeaf; first < count; first += kLeaf) {
+      leaves_.put_before(sum, values + first, kLeaf);
+      sum = values[first + kLeaf - 1];
+    }
+    return sum;
   }
 
   /// The leaves of x from the `first` element on, in `block` where `count` ends
@@ -355,38 +367,13 @@ class ScanRun {
     return block;
   }
 
-  /// Combines what comes before each leaf, and before all unless it is null,
-  /// with the leaf.
-  void PutBefore(const T* joined, const T* lanes, int64_t lane_count,
-                 T* values) const {
-    for (int64_t lane = 0; lane < lane_count; ++lane) {
-      if (joined == nullptr && lane == 0) continue;
-      T before = joined == nullptr ? lanes[lane] : *joined;
-      if (joined != nullptr && lane > 0) {
-        before = ApplyBinary(problem_.op, before, lanes[lane]);
-      }
-      leaves_.put_before(before, values + lane * kLeaf);
-    }
-  }
-
-  /// lanes[i], but for the first, becomes what leaves before the i-th come to.
-  void JoinLeaves(const T* sums, int64_t lane_count, T* lanes) const {
-    for (int64_t group = 0; group < lane_count; group += kLeaves) {
-      T sum = sums[group];
-      for (int64_t i = 1; i <= kLeaves; ++i) {
-        lanes[group + i] =
-            group == 0 ? sum : ApplyBinary(problem_.op, lanes[group], sum);
-        if (i < kLeaves) sum = ApplyBinary(problem_.op, sum, sums[group + i]);
-      }
-    }
-  }
-
   const Problem& problem_;
   const Cut& cut_;
   TileInput<T> a_;
   ReductionEnd<T> end_;
   BinaryBlock<T> combine_;
   LeafFunctions<T> leaves_;
+  int64_t leaf_limit_;  // elements
   T* partials_;
 };
 

@@ -60,6 +60,15 @@ __device__ __forceinline__ Joined<T> JoinThreads(const Combining& combine,
   return joined;
 }
 
+/// What changes no element: of ADD -0.
+template <typename T>
+__device__ __forceinline__ T NeutralOf(const ReductionFormula& formula) {
+  if constexpr (!std::is_integral_v<T>) {
+    if (formula.op == BinaryOperator::kAdd) return -T(0);
+  }
+  return IdentityOf<T>(formula.op, formula.type_d);
+}
+
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
     Scan(const ScanTask __grid_constant__ task) {
@@ -81,7 +90,7 @@ __global__ void __launch_bounds__(kThreads)
   const bool is_kept = index < task.kept.count;
   Offsets<3> base;
   if (is_kept) base = OffsetsOf(task.kept, index);
-  const T identity = IdentityOf<T>(formula.op, formula.type_d);
+  const T identity = NeutralOf<T>(formula);
   T* const totals = static_cast<T*>(task.totals);
   const bool has_chunks_before =
       totals != nullptr && !task.finds_totals && chunk > 0;
@@ -134,7 +143,7 @@ template <typename T>
 __global__ void __launch_bounds__(kThreads)
     JoinTotals(const JoinTotalsTask __grid_constant__ task) {
   const Combining combine{SumArithmetic(task.formula), task.formula.op};
-  const T identity = IdentityOf<T>(task.formula.op, task.formula.type_d);
+  const T identity = NeutralOf<T>(task.formula);
   T* const values = static_cast<T*>(SharedMemory());
   T* const totals =
       static_cast<T*>(task.totals) + int64_t{blockIdx.x} * task.chunk_count;
