@@ -166,7 +166,8 @@ TEST_P(KernelConformance, SortsEveryType) {
 TEST_P(KernelConformance, SortsModesOfAnyLength) {
   constexpr std::array kTypes = {ElementType::kFloat32, ElementType::kFloat64,
                                  ElementType::kInt64};
-  for (const int64_t extent : {1, 2, 31, 64, 65, 1025, 2048, 2049, 4999}) {
+  for (const int64_t extent :
+       {1, 2, 31, 128, 129, 256, 257, 2048, 2049, 4999}) {
     for (const ElementType type : kTypes) {
       for (const char* modes : {"i", "ij", "ji"}) {
         core::ModeVector extents;

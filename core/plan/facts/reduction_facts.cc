@@ -55,8 +55,7 @@ double Facts<ReductionProblem>::FlopCount(const ReductionProblem& p) {
                              (p.unary_a == UnaryOperator::kIdentity ? 0 : 1);
   const double elements = static_cast<double>(ResultCount(p));
   if (p.sorts()) {
-    return elements *
-           std::ceil(std::log2(static_cast<double>(p.along.extent)));
+    return elements * std::ceil(std::log2(static_cast<double>(p.along.extent)));
   }
   return per_element * elements * Count(p.reduced);
 }

@@ -6,9 +6,9 @@
 namespace tensord::core {
 
 /// From one element of a column to the next.
-inline constexpr int64_t kColumns = 32;
+inline constexpr int64_t kColumns = 16;
 /// Most elements of a column.
-inline constexpr int64_t kMostOfColumn = 64;
+inline constexpr int64_t kMostOfColumn = 256;
 
 /// Sorts each column by keys, and by indices where they are equal: element j of
 /// column i is at j * kColumns + i.
