@@ -81,7 +81,7 @@ class ArrayFunctions:
             outs = kwargs.pop("out", ())
             _refuse_arrays(f"{ufunc.__name__}.accumulate", outs)
             out = outs[0] if outs else None
-            result = _array_scans.accumulate(ufunc, *inputs, out=out, **kwargs)
+            result = _array_scans.accumulate(ufunc, inputs[0], out=out, **kwargs)
             if result is not NotImplemented:
                 return result
         here = _UFUNCS.get(ufunc)

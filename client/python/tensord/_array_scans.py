@@ -21,7 +21,7 @@ _SENT_INDICES = 4096
 # What NumPy calls ways to sort.
 _KINDS = ("quicksort", "mergesort", "heapsort", "stable")
 # Of ufuncs, the operator and whether integers become int64.
-_ACCUMULATED = {
+_ACCUMULATED: dict[np.ufunc, tuple[str, bool]] = {
     np.add: ("add", True),
     np.multiply: ("mul", True),
     np.maximum: ("max", False),

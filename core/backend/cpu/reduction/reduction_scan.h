@@ -9,8 +9,10 @@
 namespace tensord::core {
 
 /// Kernel "cpu.reduce.scan": every reduction along a mode that does not sort,
-/// and nothing else. Short runs are combined in order, and joined in trees that
-/// are fixed by the problem: results do not depend on the number of threads.
+/// and nothing else. Floating-point sums go by levels of parts that the problem
+/// fixes, so that results do not depend on the number of threads: what comes
+/// before a part is what the one before ends with, and sums of numbers that are
+/// not negative never decrease. Products and integers go in order.
 ///
 /// Lifetime  `threads` must outlive the kernel.
 std::unique_ptr<const ReductionKernel> CreateScanReduction(ThreadPool& threads);
