@@ -264,7 +264,7 @@ class ScanRun {
   void ScanRows(const Item& item, const T* before, bool stores, T* total,
                 Scratch& scratch) const {
     const int64_t width = item.width;
-    const auto count_rows = [&](T* to, const T* row, bool is_first) {
+    const auto join = [&](T* to, const T* row, bool is_first) {
       if (is_first) {
         std::copy_n(row, width, to);
       } else {
@@ -283,16 +283,16 @@ class ScanRun {
       T* result = scratch.values.data();
       for (int64_t i = 0; i < count; ++i, row += width, result += width) {
         if (leaf_rows == leaf_limit_) {
-          count_rows(run, leaf, run_rows == 0);
+          join(run, leaf, run_rows == 0);
           run_rows += leaf_rows;
           leaf_rows = 0;
         }
         if (run_rows == kLeaf * kLeavesOfRun) {
-          count_rows(scratch.runs, run, !has_runs);
+          join(scratch.runs, run, !has_runs);
           has_runs = true;
           run_rows = 0;
         }
-        count_rows(leaf, row, leaf_rows++ == 0);
+        join(leaf, row, leaf_rows++ == 0);
         const bool is_plain = run_rows == 0 && !has_runs && before == nullptr;
         if (is_plain) std::copy_n(leaf, width, result);
         if (is_plain || !stores) continue;
@@ -309,8 +309,8 @@ class ScanRun {
       if (stores) Store(item, at, count, scratch.values.data(), scratch);
     }
     if (total == nullptr) return;
-    count_rows(run, leaf, run_rows == 0);
-    count_rows(scratch.runs, run, !has_runs);
+    join(run, leaf, run_rows == 0);
+    join(scratch.runs, run, !has_runs);
     std::copy_n(scratch.runs, width, total);
   }
 
