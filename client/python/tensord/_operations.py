@@ -329,7 +329,7 @@ class Operations(abc.ABC, Generic[Outcome]):
         """
         fields: dict[str, Any] = {"op": operators.binary_operator(op, "op")}
         if along is not None or sort is not None:
-            fields["along"] = _along(along, sort)
+            fields["along"] = operators.along(along, sort)
         inputs = {"a": Input(a, modes_a, op_a)}
         addend = addend_of(c, beta, options)
         if addend is not None:
@@ -556,22 +556,6 @@ def execution_options(settings: Settings) -> compute_pb2.ExecutionOptions:
         deterministic=settings.deterministic,
         selection=operators.selection(settings.selection),
     )
-
-
-def _along(mode: str | int | None, sort: str | None) -> compute_pb2.Along:
-    """The mode along which a reduction goes, as it travels."""
-    if mode is None:
-        raise InvalidArgument(
-            f"sort is {sort!r}, but there is no mode along which, wanted along",
-            reason="MODES_MISSING",
-        )
-    labels = mode_labels(mode if isinstance(mode, str) else [mode], "along")
-    if len(labels) != 1:
-        raise InvalidArgument(
-            f"along is {mode!r}, wanted one mode, e.g. 'j'",
-            reason="MODE_COUNT_MISMATCH",
-        )
-    return compute_pb2.Along(mode=labels[0], sorting=operators.sorting(sort))
 
 
 def addend_of(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from tensord._arguments import check_type, look_up
 from tensord._messages import enum_values
+from tensord._subscripts import mode_labels
+from tensord.errors import InvalidArgument
 from tensord.v1 import compute_pb2
 
 UNARY_OPERATORS: dict[str, compute_pb2.UnaryOperator] = enum_values(
@@ -81,17 +83,34 @@ def selection(name: str | None) -> compute_pb2.Selection:
     return look_up("selection", name, SELECTIONS, "SELECTION_UNKNOWN")
 
 
-def sorting(name: str | None) -> compute_pb2.Sorting:
-    """Returns the `Sorting` of a name; None is none.
+def along(mode: str | int | None, sort: str | None) -> compute_pb2.Along:
+    """Returns the mode along which a reduction goes, and whether it sorts.
+
+    Args:
+        mode: Its label.
+        sort: "ascending", "descending" or None.
 
     Raises:
-        InvalidArgument: There is no such order.
-        TypeError: It is no string.
+        InvalidArgument: It is not one mode (`MODES_MISSING`, `MODE_COUNT_MISMATCH`); or
+            there is no such order (`SORTING_UNKNOWN`).
+        TypeError: The order is no string.
     """
-    if name is None:
-        return compute_pb2.SORTING_UNSPECIFIED
-    check_type("sort", name, str, "'ascending' or 'descending'")
-    return look_up("sort", name, _SORTINGS, "SORTING_UNKNOWN")
+    if mode is None:
+        raise InvalidArgument(
+            f"sort is {sort!r}, but there is no mode along which, wanted along",
+            reason="MODES_MISSING",
+        )
+    labels = mode_labels(mode if isinstance(mode, str) else [mode], "along")
+    if len(labels) != 1:
+        raise InvalidArgument(
+            f"along is {mode!r}, wanted one mode, e.g. 'j'",
+            reason="MODE_COUNT_MISMATCH",
+        )
+    if sort is None:
+        return compute_pb2.Along(mode=labels[0])
+    check_type("sort", sort, str, "'ascending' or 'descending'")
+    sorting = look_up("sort", sort, _SORTINGS, "SORTING_UNKNOWN")
+    return compute_pb2.Along(mode=labels[0], sorting=sorting)
 
 
 def factorization_method(name: str) -> compute_pb2.FactorizationMethod:
