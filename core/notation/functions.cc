@@ -55,6 +55,7 @@ constexpr StatementFunction kStatementFunctions[] = {
     {"cholesky", FactorizationMethod::kCholesky, {}, 1},
     {"solve", {}, {}, 2},
     {"inv", {}, {}, 1},
+    {"expm", {}, {}, 1, MatrixFunction::kExponential},
     {"cumsum", {}, AlongFunction::kCumulativeSum, 1},
     {"cumprod", {}, AlongFunction::kCumulativeProduct, 1},
     {"cummax", {}, AlongFunction::kCumulativeMax, 1},
@@ -79,6 +80,7 @@ const StatementFunction* FindStatementFunction(absl::string_view name) {
 absl::string_view NotationOf(const StatementCall& call) {
   for (const StatementFunction& function : kStatementFunctions) {
     if (function.method == call.method && function.along == call.along &&
+        function.function == call.function &&
         function.argument_count == std::ssize(call.arguments)) {
       return function.name;
     }

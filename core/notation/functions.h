@@ -25,6 +25,7 @@ struct StatementFunction {
   std::optional<FactorizationMethod> method;
   std::optional<AlongFunction> along;
   int argument_count;
+  MatrixFunction function = MatrixFunction::kInverse;  // of other ones
 };
 
 /// Null when no function of whole tensors is called `name`.

@@ -92,6 +92,7 @@ absl::Status Parser::ReadStatementCall(const StatementFunction& function,
   StatementCall& call = statement.call.emplace();
   call.method = function.method;
   call.along = function.along;
+  call.function = function.function;
   call.position = token_.position;
   TENSORD_RETURN_IF_ERROR(Advance());
   TENSORD_RETURN_IF_ERROR(Descend());

@@ -10,6 +10,7 @@
 
 #include "core/base/layout.h"
 #include "core/ops/factorization.h"
+#include "core/ops/linear_solve.h"
 #include "core/ops/operators.h"
 #include "core/ops/scalar.h"
 
@@ -152,11 +153,12 @@ enum class AlongFunction : uint8_t {
 struct StatementCall {
   std::optional<FactorizationMethod> method;
   std::optional<AlongFunction> along;
+  MatrixFunction function = MatrixFunction::kInverse;
   std::vector<Sum> arguments;
   std::vector<CallOption> options;
   TextPosition position;
 
-  /// Linear equations; of one argument an inverse.
+  /// Linear equations; of one argument the function.
   bool solves() const { return !method && !along; }
 };
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -298,6 +299,29 @@ absl::Status Validate(const Truncation& truncation, FactorizationMethod method,
   return InvalidArgument("VALUES_LOST",
                          "s is no result and neither u nor v absorbs it, "
                          "wanted one of both");
+}
+
+absl::Status Validate(const Sampling& sampling, FactorizationMethod method,
+                      std::optional<int64_t> rank) {
+  if (method != FactorizationMethod::kSvd) {
+    return InvalidArgument("SAMPLING_WITHOUT_SVD", "a random sample is wanted, ",
+                           NameOf(method), " takes none");
+  }
+  if (!rank) {
+    return InvalidArgument("SAMPLING_WITHOUT_RANK",
+                           "a random sample is wanted without a rank, wanted "
+                           "how many values are kept");
+  }
+  constexpr int64_t kMostColumns = 1'000'000, kMostIterations = 100;
+  const std::tuple<absl::string_view, int64_t, int64_t> numbers[] = {
+      {"oversampling", sampling.oversampling, kMostColumns},
+      {"power_iterations", sampling.power_iterations, kMostIterations}};
+  for (const auto& [name, number, most] : numbers) {
+    if (number >= 0 && number <= most) continue;
+    return InvalidArgument("SAMPLING_OUT_OF_RANGE", name, " is ", number,
+                           ", wanted 0 to ", most);
+  }
+  return absl::OkStatus();
 }
 
 absl::Status ValidateResults(FactorizationMethod method, bool has_right,

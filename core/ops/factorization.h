@@ -32,6 +32,27 @@ struct FactorPlaces {
 };
 FactorPlaces PlacesOf(FactorizationMethod method, size_t result_count);
 
+/// An SVD of few values may be computed of what the products of a matrix with
+/// random columns span, so many more columns than values. A power iteration, a
+/// product with the adjoint and one with the matrix, turns the span towards
+/// large values. The expected norm of what is missed, p columns more than the k
+/// values kept of n, and q iterations, is at most the first value that is not
+/// kept times the 2 q + 1-st root of
+///   1 + sqrt(k / (p - 1)) + e / p sqrt((k + p) (n - k))
+/// (Halko, Martinsson and Tropp, Finding Structure with Randomness, 2011,
+/// corollary 10.10).
+struct Sampling {
+  int64_t oversampling = 10;
+  int64_t power_iterations = 2;
+
+  bool operator==(const Sampling&) const = default;
+};
+
+/// Errors  INVALID_ARGUMENT, reason SAMPLING_OUT_OF_RANGE: a number below 0 or
+///         far too large; SAMPLING_WITHOUT_RANK; SAMPLING_WITHOUT_SVD.
+absl::Status Validate(const Sampling& sampling, FactorizationMethod method,
+                      std::optional<int64_t> rank);
+
 /// For every value of its batch modes, a is a matrix, and
 ///
 ///   a = left * diag(values) * right      summed over the inner mode
@@ -62,6 +83,8 @@ struct FactorizationDesc {
   OperandDesc left;
   std::optional<OperandDesc> right;   // of QR, LQ and SVD
   std::optional<OperandDesc> values;  // of SVD, unless absorbed; of EIGH. Real.
+  /// Of an SVD: its values may be those that a random sample finds.
+  std::optional<Sampling> sampling = {};
 
   /// In the order of their names.
   std::vector<const OperandDesc*> results() const;
@@ -88,6 +111,8 @@ struct Truncation {
   Absorb absorb = Absorb::kNone;
   /// What is kept is scaled up to the norm of all.
   bool renormalizes = false;
+  /// Says which numbers a random sample consists of.
+  int64_t seed = 0;
 
   bool operator==(const Truncation&) const = default;
 };

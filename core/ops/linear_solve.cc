@@ -55,6 +55,13 @@ absl::StatusOr<LinearSolveModes> GroupEquations(const Modes& a, const Modes& b,
   return modes;
 }
 
+/// Moves the first modes of `from`, all but the last `count`, to `to`.
+void TakeFirst(Modes& from, size_t count, Modes& to) {
+  const auto first = from.end() - static_cast<std::ptrdiff_t>(count);
+  to.assign(from.begin(), first);
+  from.erase(from.begin(), first);
+}
+
 absl::StatusOr<LinearSolveModes> GroupInverse(const Modes& a, const Modes& d) {
   LinearSolveModes modes;
   for (const Mode mode : a) {
@@ -86,23 +93,70 @@ absl::StatusOr<LinearSolveModes> GroupInverse(const Modes& a, const Modes& d) {
         ", wanted these first, then modes of columns, its own last, as in "
         "nij->njk");
   }
-  const auto first = modes.columns.end() - static_cast<std::ptrdiff_t>(count);
-  modes.batch.assign(modes.columns.begin(), first);
-  modes.columns.erase(modes.columns.begin(), first);
+  TakeFirst(modes.columns, count, modes.batch);
+  modes.sides_in_a = modes.rows;
   return modes;
 }
 
-/// An inverse is as long along its own modes as a along the rows'.
+absl::StatusOr<LinearSolveModes> GroupExponential(const Modes& a,
+                                                  const Modes& d) {
+  LinearSolveModes modes;
+  const bool has_both = a.size() == 2 && d.size() == 2 && Has(d, a[0]) &&
+                        Has(d, a[1]);  // as in ij->ij
+  for (const Mode mode : a) {
+    const bool is_column = has_both ? mode == a[1] : !Has(d, mode);
+    (is_column ? modes.columns : modes.rows).push_back(mode);
+  }
+  for (const Mode mode : d) {
+    if (has_both ? mode == a[1] : !Has(a, mode)) modes.sides.push_back(mode);
+  }
+  const size_t count = modes.columns.size();
+  if (count == 0) {
+    return InvalidArgument("MODES_OF_EXPONENTIAL", "d ", ToString(d),
+                           " has all modes of a ", ToString(a),
+                           ", wanted others in place of those of its columns, "
+                           "as in nij->nik");
+  }
+  if (modes.sides.size() != count || modes.rows.size() < count) {
+    return InvalidArgument(
+        "MODES_OF_EXPONENTIAL", "d ", ToString(d), " lacks ", count,
+        " modes of a ", ToString(a), ", has ", modes.rows.size(),
+        " of them and ", modes.sides.size(),
+        " others, wanted one that a has and another for each that d lacks");
+  }
+  TakeFirst(modes.rows, count, modes.batch);
+  modes.sides_in_a = modes.columns;
+  return modes;
+}
+
+/// Without b, d is as long along its own modes as a along those that they stand
+/// for.
 absl::Status ValidateSides(const OperandDesc& a, const OperandDesc& d,
                            const LinearSolveModes& modes) {
-  for (size_t i = 0; i < modes.rows.size(); ++i) {
-    const int64_t wanted = ExtentOf(a, modes.rows[i]);
+  for (size_t i = 0; i < modes.sides.size(); ++i) {
+    const int64_t wanted = ExtentOf(a, modes.sides_in_a[i]);
     const int64_t extent = ExtentOf(d, modes.sides[i]);
     if (extent == wanted) continue;
     return InvalidArgument("MODE_EXTENT_MISMATCH", "mode ",
                            ToString(modes.sides[i]), " of d has extent ",
                            extent, ", wanted that of mode ",
-                           ToString(modes.rows[i]), " of a, ", wanted);
+                           ToString(modes.sides_in_a[i]), " of a, ", wanted);
+  }
+  return absl::OkStatus();
+}
+
+/// The rows of each pair of modes are as long as its columns: their numbers
+/// count the same then.
+absl::Status ValidatePairs(const OperandDesc& a,
+                           const LinearSolveModes& modes) {
+  for (size_t i = 0; i < modes.rows.size(); ++i) {
+    const int64_t rows = ExtentOf(a, modes.rows[i]);
+    const int64_t columns = ExtentOf(a, modes.columns[i]);
+    if (rows == columns) continue;
+    return InvalidArgument("MATRIX_NOT_SQUARE", "mode ",
+                           ToString(modes.rows[i]), " of rows has extent ",
+                           rows, ", its mode ", ToString(modes.columns[i]),
+                           " of columns ", columns, ", wanted equal ones");
   }
   return absl::OkStatus();
 }
@@ -120,12 +174,24 @@ absl::string_view NameOf(MatrixStructure structure) {
   __builtin_unreachable();
 }
 
-absl::StatusOr<LinearSolveModes> GroupModes(const OperandDesc& a,
+absl::string_view NameOf(MatrixFunction function) {
+  return function == MatrixFunction::kInverse ? "inverse" : "exponential";
+}
+
+absl::StatusOr<LinearSolveModes> GroupModes(MatrixFunction function,
+                                            const OperandDesc& a,
                                             const OperandDesc* b,
                                             const Modes& d) {
+  const bool is_exponential = function == MatrixFunction::kExponential;
+  if (is_exponential && b != nullptr) {
+    return InvalidArgument("RIGHT_SIDE_UNWANTED",
+                           "b is given, wanted a alone of an exponential");
+  }
   TENSORD_ASSIGN_OR_RETURN(LinearSolveModes modes,
-                           b == nullptr ? GroupInverse(a.modes, d)
-                                        : GroupEquations(a.modes, b->modes, d));
+                           is_exponential ? GroupExponential(a.modes, d)
+                           : b == nullptr ? GroupInverse(a.modes, d)
+                                          : GroupEquations(a.modes, b->modes,
+                                                           d));
   const std::optional<int64_t> rows = ElementsAlong(a, modes.rows);
   const std::optional<int64_t> columns = ElementsAlong(a, modes.columns);
   if (!rows || !columns) {
@@ -139,6 +205,7 @@ absl::StatusOr<LinearSolveModes> GroupModes(const OperandDesc& a,
                            *columns, " columns, along ",
                            ToString(modes.columns), ", wanted as many");
   }
+  if (is_exponential) TENSORD_RETURN_IF_ERROR(ValidatePairs(a, modes));
   return modes;
 }
 
@@ -150,7 +217,7 @@ absl::Status Validate(const LinearSolveDesc& desc) {
   TENSORD_RETURN_IF_ERROR(ValidateOperand(desc.d, "d"));
   TENSORD_RETURN_IF_ERROR(ValidateOutput(desc.d));
   TENSORD_ASSIGN_OR_RETURN(const LinearSolveModes modes,
-                           GroupModes(a, b, desc.d.modes));
+                           GroupModes(desc.function, a, b, desc.d.modes));
   TENSORD_RETURN_IF_ERROR(ValidateExtents(a, "a", desc.d, "d"));
   if (b == nullptr) {
     TENSORD_RETURN_IF_ERROR(ValidateSides(a, desc.d, modes));

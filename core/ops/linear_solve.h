@@ -1,4 +1,4 @@
-// What solving linear equations asks for.
+// What solving linear equations asks for, and functions of matrices.
 #pragma once
 
 #include <cstdint>
@@ -31,6 +31,16 @@ inline bool IsTriangular(MatrixStructure structure) {
          structure == MatrixStructure::kUpperTriangular;
 }
 
+/// What is computed of matrices alone.
+enum class MatrixFunction {
+  kInverse,
+  kExponential,  // the sum of a^k / k!
+};
+inline constexpr int kMatrixFunctionCount = 2;
+
+/// "inverse", "exponential"
+absl::string_view NameOf(MatrixFunction function);
+
 /// d of  unary(a) * d = unary(b)  where, for every value of the batch modes, a
 /// is a square matrix and the product is summed over a's columns.
 ///
@@ -44,7 +54,14 @@ inline bool IsTriangular(MatrixStructure structure) {
 /// in their order, each as long as its row's. Columns are as many, the last
 /// ones of d that a has; the others that both have are batch modes. Where there
 /// are any, d's own modes come last.
+///
+/// The exponential of a has no b. Columns are the modes of a that d lacks, at
+/// least one; d has as many that a lacks, in their order, each as long as its
+/// column's. Rows are as many, the last ones of a that d has, and the others
+/// batch modes. Rows and columns are numbered in a's order. A matrix of two
+/// modes may have both in d: the first one of a is the row.
 struct LinearSolveDesc {
+  MatrixFunction function = MatrixFunction::kInverse;
   MatrixStructure structure = MatrixStructure::kGeneral;
   /// Of a triangle: its diagonal is ones, and not read.
   bool has_unit_diagonal = false;
@@ -59,17 +76,22 @@ struct LinearSolveDesc {
 struct LinearSolveModes {
   Modes batch;
   Modes rows;     // in b's order, or a's
-  Modes columns;  // in d's order
+  Modes columns;  // in d's order, of an exponential in a's
   Modes sides;    // in d's order
+  /// Without b: the modes of a that sides, in their order, are as long as.
+  Modes sides_in_a;
 };
 
-/// Of a d with those modes. b is null for an inverse.
+/// Of a d with those modes. b is null where there is none.
 ///
 /// Errors  INVALID_ARGUMENT: a mode of one operand alone, reason
-///         MODE_NOT_IN_OUTPUT or MODE_NOT_IN_INPUT; not as many modes as an
-///         inverse has, MODES_OF_INVERSE; MATRIX_NOT_SQUARE; MATRIX_TOO_LARGE:
-///         more rows or columns than int64 counts.
-absl::StatusOr<LinearSolveModes> GroupModes(const OperandDesc& a,
+///         MODE_NOT_IN_OUTPUT or MODE_NOT_IN_INPUT; not the modes that an
+///         inverse or an exponential has, MODES_OF_INVERSE,
+///         MODES_OF_EXPONENTIAL; a b of an exponential, RIGHT_SIDE_UNWANTED;
+///         MATRIX_NOT_SQUARE; MATRIX_TOO_LARGE: more rows or columns than int64
+///         counts.
+absl::StatusOr<LinearSolveModes> GroupModes(MatrixFunction function,
+                                            const OperandDesc& a,
                                             const OperandDesc* b,
                                             const Modes& d);
 

@@ -7,11 +7,13 @@ namespace tensord::core {
 
 /// How many of `count` descending `values` are kept, at least 1 and at most
 /// `most`. Limits has the limits of a Truncation, under the same names.
+/// `beyond`: the squares of smaller values, which are unknown one by one, over
+/// that of the largest.
 ///
 /// Requires  count and most are at least 1.
 template <typename Real, typename Limits>
 constexpr int64_t KeptOf(const Real* values, int64_t count, int64_t most,
-                         const Limits& limits) {
+                         const Limits& limits, double beyond = 0) {
   const double largest = static_cast<double>(values[0]);
   // Relative to the largest, so that squares do not overflow.
   const auto square = [&](int64_t k) {
@@ -19,11 +21,11 @@ constexpr int64_t KeptOf(const Real* values, int64_t count, int64_t most,
     const double ratio = static_cast<double>(values[k]) / largest;
     return ratio * ratio;
   };
-  double all = 0;
+  double all = beyond;
   for (int64_t k = count; k-- > 0;) all += square(k);
   int64_t kept = count < most ? count : most;
   const auto cut = [&](double limit) {
-    double rest = 0;
+    double rest = beyond;
     int64_t left = count;
     while (left > 1 && (rest += square(left - 1)) <= limit) --left;
     if (left < kept) kept = left;
@@ -40,14 +42,14 @@ constexpr int64_t KeptOf(const Real* values, int64_t count, int64_t most,
   return kept;
 }
 
-/// The squares of all of `count` descending values, over those of the first
-/// `kept`; 1 where all are 0.
+/// The squares of all of `count` descending values, and of those beyond, over
+/// those of the first `kept`; 1 where all are 0.
 template <typename Real>
-constexpr Real SquaresOverKept(const Real* values, int64_t count,
-                               int64_t kept) {
+constexpr Real SquaresOverKept(const Real* values, int64_t count, int64_t kept,
+                               double beyond = 0) {
   const Real largest = values[0];
   if (largest == 0) return 1;
-  Real all = 0, of_kept = 0;
+  Real all = static_cast<Real>(beyond), of_kept = 0;
   for (int64_t k = count; k-- > 0;) {
     const Real ratio = values[k] / largest;
     all += ratio * ratio;

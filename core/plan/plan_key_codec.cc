@@ -81,6 +81,7 @@ struct Reader {
   void operator()(MatrixStructure& value) {
     Read(value, kMatrixStructureCount);
   }
+  void operator()(MatrixFunction& value) { Read(value, kMatrixFunctionCount); }
   void operator()(Sorting& value) { Read(value, kSortingCount); }
   void operator()(bool& value) { Read(value, 2); }
   void operator()(int64_t& value) {
@@ -148,20 +149,29 @@ struct QrFields {
 
 // Numbers of problems in encoded keys: the first have their index.
 constexpr uint8_t kQrIndex = 4, kFactorizationIndex = 5, kLinearSolveIndex = 6,
-                  kAlongIndex = 7;
+                  kAlongIndex = 7, kExponentialIndex = 8, kSampledIndex = 9;
 
 uint8_t EncodedIndexOf(const AnyProblem& problem) {
   const auto* const reduction = std::get_if<ReductionProblem>(&problem);
   if (reduction != nullptr && (reduction->is_along() || reduction->sorts())) {
     return kAlongIndex;
   }
-  if (std::holds_alternative<LinearSolveProblem>(problem)) {
-    return kLinearSolveIndex;
+  if (const auto* const p = std::get_if<LinearSolveProblem>(&problem)) {
+    return p->is_exponential() ? kExponentialIndex : kLinearSolveIndex;
   }
   const auto* const factorization = std::get_if<FactorizationProblem>(&problem);
   if (factorization == nullptr) return static_cast<uint8_t>(problem.index());
+  if (factorization->sampled > 0) return kSampledIndex;
   return QrFields::Suffice(*factorization) ? kQrIndex : kFactorizationIndex;
 }
+
+/// Whether a problem of that index has the fields that were added later.
+bool HasAllFields(uint8_t index) { return index >= kAlongIndex; }
+
+template <typename Problem>
+concept HasPlainFields = requires(Problem& p) {
+  Problem::VisitPlainFields(p, [](const auto&...) {});
+};
 
 void WriteProblem(const AnyProblem& problem, ByteWriter& to) {
   const uint8_t index = EncodedIndexOf(problem);
@@ -172,8 +182,8 @@ void WriteProblem(const AnyProblem& problem, ByteWriter& to) {
         if constexpr (std::is_same_v<Problem, FactorizationProblem>) {
           if (index == kQrIndex) return QrFields::VisitFields(one, write);
         }
-        if constexpr (std::is_same_v<Problem, ReductionProblem>) {
-          if (index != kAlongIndex) {
+        if constexpr (HasPlainFields<Problem>) {
+          if (!HasAllFields(index)) {
             return Problem::VisitPlainFields(one, write);
           }
         }
@@ -197,38 +207,37 @@ AnyProblem ReadProblem(ByteReader& from) {
   return problem;
 }
 
-/// Equal keys are equal bytes, so QR has but one form.
-AnyProblem ReadFactorization(ByteReader& from) {
-  AnyProblem read = ReadProblem<FactorizationProblem>(from);
-  if (EncodedIndexOf(read) != kFactorizationIndex) from.Fail();
-  return read;
-}
-
-AnyProblem ReadPlainReduction(ByteReader& from) {
-  ReductionProblem problem;
-  ReductionProblem::VisitPlainFields(
+template <typename Problem>
+AnyProblem ReadPlainProblem(ByteReader& from) {
+  Problem problem;
+  Problem::VisitPlainFields(
       problem, [&](auto&... fields) { (Reader{from}(fields), ...); });
   return problem;
 }
 
-AnyProblem ReadReductionAlong(ByteReader& from) {
-  AnyProblem read = ReadProblem<ReductionProblem>(from);
-  if (EncodedIndexOf(read) != kAlongIndex) from.Fail();
-  return read;
-}
-
-AnyProblem ReadAnyProblem(ByteReader& from) {
-  switch (from.Byte()) {
+AnyProblem ReadProblemOf(uint8_t index, ByteReader& from) {
+  switch (index) {
     case 0: return ReadProblem<PermutationProblem>(from);
     case 1: return ReadProblem<ElementwiseProblem>(from);
-    case 2: return ReadPlainReduction(from);
+    case 2: return ReadPlainProblem<ReductionProblem>(from);
     case 3: return ReadProblem<ContractionProblem>(from);
     case kQrIndex: return QrFields::Read(from);
-    case kFactorizationIndex: return ReadFactorization(from);
-    case kLinearSolveIndex: return ReadProblem<LinearSolveProblem>(from);
-    case kAlongIndex: return ReadReductionAlong(from);
+    case kFactorizationIndex:
+      return ReadPlainProblem<FactorizationProblem>(from);
+    case kLinearSolveIndex: return ReadPlainProblem<LinearSolveProblem>(from);
+    case kAlongIndex: return ReadProblem<ReductionProblem>(from);
+    case kExponentialIndex: return ReadProblem<LinearSolveProblem>(from);
+    case kSampledIndex: return ReadProblem<FactorizationProblem>(from);
     default: from.Fail(); return {};
   }
+}
+
+/// Equal keys are equal bytes, so each problem has but one form.
+AnyProblem ReadAnyProblem(ByteReader& from) {
+  const uint8_t index = from.Byte();
+  AnyProblem read = ReadProblemOf(index, from);
+  if (EncodedIndexOf(read) != index) from.Fail();
+  return read;
 }
 static_assert(std::variant_size_v<AnyProblem> == 6);
 

@@ -58,6 +58,14 @@ FactorizationProblem Canonicalize(const FactorizationDesc& desc) {
   problem.inner_stride_left = StrideAlong(left, modes.inner);
   problem.inner_stride_right = StrideAlong(right, modes.inner);
   problem.inner_stride_values = StrideAlong(values, modes.inner);
+  if (desc.sampling) {
+    const int64_t sampled =
+        problem.inner_extent + desc.sampling->oversampling;
+    if (sampled < modes.inner_extent) {
+      problem.sampled = sampled;
+      problem.power_iterations = desc.sampling->power_iterations;
+    }
+  }
   return problem;
 }
 
@@ -75,6 +83,18 @@ double FlopCount(const FactorizationProblem& p) {
     case FactorizationMethod::kEigh: one = 9 * k * k * k; break;
     case FactorizationMethod::kCholesky: one = k * k * k / 3; break;
   }
+  return one * static_cast<double>(ElementCount(p.batch)) *
+         (IsComplex(p.type) ? 4 : 1);
+}
+
+double SampledFlopCount(const FactorizationProblem& p) {
+  const auto m = static_cast<double>(ElementCount(p.rows));
+  const auto n = static_cast<double>(ElementCount(p.columns));
+  const auto l = static_cast<double>(p.sampled);
+  const auto q = static_cast<double>(p.power_iterations);
+  const double one = 4 * m * n * l * (1 + q) +
+                     4 * l * l * (m + q * (m + n)) + 6 * n * l * l +
+                     20 * l * l * l + 2 * m * l * l;
   return one * static_cast<double>(ElementCount(p.batch)) *
          (IsComplex(p.type) ? 4 : 1);
 }

@@ -5,15 +5,35 @@
 #include "core/ops/operators.h"
 
 namespace tensord::core {
+namespace {
+
+/// Of a real matrix.
+double FlopsOfOne(const LinearSolveProblem& p) {
+  const auto n = static_cast<double>(ElementCount(p.columns));
+  const auto m = static_cast<double>(ElementCount(p.sides));
+  if (p.is_exponential()) return 56 * n * n * n / 3;
+  switch (p.structure) {
+    case MatrixStructure::kGeneral:
+    case MatrixStructure::kHermitian: return 2 * n * n * n / 3 + 2 * m * n * n;
+    case MatrixStructure::kPositiveDefinite:
+      return n * n * n / 3 + 2 * m * n * n;
+    case MatrixStructure::kLowerTriangular:
+    case MatrixStructure::kUpperTriangular: return m * n * n;
+  }
+  __builtin_unreachable();
+}
+
+}  // namespace
 
 LinearSolveProblem Canonicalize(const LinearSolveDesc& desc) {
   using P = LinearSolveProblem;
   const OperandDesc* const a = &desc.a;
   const OperandDesc* const b = desc.b ? &*desc.b : nullptr;
   const OperandDesc* const d = &desc.d;
-  const LinearSolveModes modes = *GroupModes(*a, b, d->modes);
+  const LinearSolveModes modes = *GroupModes(desc.function, *a, b, d->modes);
   const bool is_complex = IsComplex(a->element_type);
   P problem{
+      .function = desc.function,
       .structure = desc.structure,
       .has_unit_diagonal = desc.has_unit_diagonal,
       .has_b = b != nullptr,
@@ -31,7 +51,7 @@ LinearSolveProblem Canonicalize(const LinearSolveDesc& desc) {
          {StrideAlong(a, mode), StrideAlong(b, mode), StrideAlong(d, mode)}});
   }
   problem.batch = Canonical(std::move(batch), P::kBatchA);
-  // d has all columns and sides, a all rows.
+  // d has all columns and sides, a all rows, and columns of exponentials.
   const auto in_order = [&](const Modes& own, const OperandDesc* first,
                             const OperandDesc* second) {
     const OperandDesc* const whole = second == d ? d : a;
@@ -43,6 +63,16 @@ LinearSolveProblem Canonicalize(const LinearSolveDesc& desc) {
     }
     return MergedInOrder(loops);
   };
+  if (problem.is_exponential()) {
+    // All that is known of it is which elements are read.
+    if (desc.structure == MatrixStructure::kPositiveDefinite) {
+      problem.structure = MatrixStructure::kHermitian;
+    }
+    problem.rows = in_order(modes.rows, a, d);
+    problem.columns = in_order(modes.columns, a, nullptr);
+    problem.sides = in_order(modes.sides, nullptr, d);
+    return problem;
+  }
   problem.rows = in_order(modes.rows, a, b);
   problem.columns = in_order(modes.columns, a, d);
   problem.sides = in_order(modes.sides, b, d);
@@ -50,21 +80,7 @@ LinearSolveProblem Canonicalize(const LinearSolveDesc& desc) {
 }
 
 double FlopCount(const LinearSolveProblem& p) {
-  const auto n = static_cast<double>(ElementCount(p.columns));
-  const auto m = static_cast<double>(ElementCount(p.sides));
-  double one = 0;
-  switch (p.structure) {
-    case MatrixStructure::kGeneral:
-    case MatrixStructure::kHermitian:
-      one = 2 * n * n * n / 3 + 2 * m * n * n;
-      break;
-    case MatrixStructure::kPositiveDefinite:
-      one = n * n * n / 3 + 2 * m * n * n;
-      break;
-    case MatrixStructure::kLowerTriangular:
-    case MatrixStructure::kUpperTriangular: one = m * n * n; break;
-  }
-  return one * static_cast<double>(ElementCount(p.batch)) *
+  return FlopsOfOne(p) * static_cast<double>(ElementCount(p.batch)) *
          (IsComplex(p.type) ? 4 : 1);
 }
 

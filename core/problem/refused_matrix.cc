@@ -42,8 +42,7 @@ absl::Status DidNotConverge(FactorizationMethod method,
 absl::Status NotFinite(const NumberedMatrix& matrix, int64_t column) {
   return InvalidArgument("MATRIX_NOT_FINITE", "a, ", Named(matrix),
                          ", has an element in column ", column,
-                         " that is NaN or infinite; wanted finite numbers "
-                         "where equations are solved");
+                         " that is NaN or infinite, wanted finite numbers");
 }
 
 absl::Status NotSolvable(MatrixStructure structure,

@@ -47,10 +47,15 @@ absl::StatusOr<OperationDesc> MakeFactorization(
   TENSORD_RETURN_IF_ERROR(core::Validate(request.truncation, request.method,
                                          places.values.has_value(),
                                          request.rank));
+  if (request.sampling) {
+    TENSORD_RETURN_IF_ERROR(
+        core::Validate(*request.sampling, request.method, request.rank));
+  }
   const InputRequest& input = *request.inputs[0];
   core::FactorizationDesc desc{.method = request.method,
                                .a = {t->element_type, t->layout, input.modes,
-                                     input.unary, core::AlignmentOf(*t)}};
+                                     input.unary, core::AlignmentOf(*t)},
+                               .sampling = request.sampling};
   TENSORD_RETURN_IF_ERROR(core::ValidateOperand(desc.a, "a"));
   const auto modes_of = [&](const std::optional<size_t>& place) {
     return place ? &request.results[*place].modes : nullptr;

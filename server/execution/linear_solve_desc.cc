@@ -29,8 +29,8 @@ absl::StatusOr<std::optional<core::OperandDesc>> Take(
   return operand;
 }
 
-/// A new d: as long as a along the columns, as b along its right sides, or else
-/// as a along the rows.
+/// A new d: as long as a along what is a's, as b along its right sides, or else
+/// as what these stand for.
 core::OperandDesc NewResult(const OutputRequest& asked,
                             const core::LinearSolveDesc& desc,
                             const core::LinearSolveModes& modes) {
@@ -41,7 +41,7 @@ core::OperandDesc NewResult(const OutputRequest& asked,
       if (desc.b) {
         from = &*desc.b;
       } else {
-        mode = modes.rows[core::PositionOf(mode, modes.sides)];
+        mode = modes.sides_in_a[core::PositionOf(mode, modes.sides)];
       }
     }
     return from->layout.extents[core::PositionOf(mode, from->modes)];
@@ -56,7 +56,8 @@ core::OperandDesc NewResult(const OutputRequest& asked,
 
 absl::StatusOr<OperationDesc> MakeLinearSolve(const OperationRequest& request,
                                               const OperationTensors& tensors) {
-  core::LinearSolveDesc desc{.structure = request.structure,
+  core::LinearSolveDesc desc{.function = request.function,
+                             .structure = request.structure,
                              .has_unit_diagonal = request.has_unit_diagonal,
                              .a = {},
                              .b = {},
@@ -75,7 +76,8 @@ absl::StatusOr<OperationDesc> MakeLinearSolve(const OperationRequest& request,
   } else {
     TENSORD_ASSIGN_OR_RETURN(
         const core::LinearSolveModes modes,
-        core::GroupModes(desc.a, desc.b ? &*desc.b : nullptr, asked.modes));
+        core::GroupModes(desc.function, desc.a, desc.b ? &*desc.b : nullptr,
+                         asked.modes));
     desc.d = NewResult(asked, desc, modes);
   }
   TENSORD_RETURN_IF_ERROR(core::Validate(desc));

@@ -84,6 +84,8 @@ struct OperationRequest {
   std::optional<core::Along> along = {};                 // of reductions
   core::FactorizationMethod method = core::FactorizationMethod::kQr;
   core::Truncation truncation = {};
+  std::optional<core::Sampling> sampling = {};
+  core::MatrixFunction function = core::MatrixFunction::kInverse;
   core::MatrixStructure structure = core::MatrixStructure::kGeneral;
   bool has_unit_diagonal = false;
   std::optional<int64_t> rank = {};  // most inner extent of new results

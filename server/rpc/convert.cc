@@ -360,13 +360,25 @@ absl::StatusOr<core::Truncation> FromProto(const v1::Truncation& truncation) {
       .relative_cutoff = truncation.relative_cutoff(),
       .discarded_squares = truncation.discarded_squares(),
       .relative_discarded_squares = truncation.relative_discarded_squares(),
-      .renormalizes = truncation.renormalize()};
+      .renormalizes = truncation.renormalize(),
+      .seed = truncation.sampling().seed()};
   if (!v1::Absorb_IsValid(truncation.absorb())) {
     return UnknownEnum("absorb", truncation.absorb());
   }
   static_assert(v1::ABSORB_BOTH ==
                 static_cast<int>(core::Truncation::Absorb::kBoth));
   result.absorb = static_cast<core::Truncation::Absorb>(truncation.absorb());
+  return result;
+}
+
+core::Sampling FromProto(const v1::Sampling& sampling) {
+  core::Sampling result;
+  if (sampling.has_oversampling()) {
+    result.oversampling = sampling.oversampling();
+  }
+  if (sampling.has_power_iterations()) {
+    result.power_iterations = sampling.power_iterations();
+  }
   return result;
 }
 
@@ -380,6 +392,9 @@ absl::StatusOr<OperationRequest> FromProto(
   TENSORD_ASSIGN_OR_RETURN(result.truncation, FromProto(request.truncation()));
   if (request.truncation().has_rank()) {
     result.rank = request.truncation().rank();
+  }
+  if (request.truncation().has_sampling()) {
+    result.sampling = FromProto(request.truncation().sampling());
   }
   TENSORD_RETURN_IF_ERROR(core::ValidateResults(result.method, request.has_r(),
                                                 request.has_values()));
@@ -412,6 +427,14 @@ absl::StatusOr<OperationRequest> FromProto(
         static_cast<core::MatrixStructure>(request.structure() - 1);
   }
   result.has_unit_diagonal = request.unit_diagonal();
+  if (request.function() != v1::MATRIX_FUNCTION_UNSPECIFIED) {
+    if (!v1::MatrixFunction_IsValid(request.function())) {
+      return UnknownEnum("function", request.function());
+    }
+    static_assert(v1::MATRIX_FUNCTION_EXPONENTIAL ==
+                  static_cast<int>(core::MatrixFunction::kExponential) + 1);
+    result.function = static_cast<core::MatrixFunction>(request.function() - 1);
+  }
   return result;
 }
 

@@ -134,6 +134,19 @@ std::string OptionsOf(const core::FactorizationDesc& desc,
   if (truncation.absorb == Absorb::kRight) options.push_back("absorb=right");
   if (truncation.absorb == Absorb::kBoth) options.push_back("absorb=both");
   if (truncation.renormalizes) options.push_back("renormalize=true");
+  if (const auto& sampling = desc.sampling) {
+    options.push_back("randomized=true");
+    const core::Sampling usual;
+    const auto add_number = [&](absl::string_view name, int64_t number,
+                                int64_t otherwise) {
+      if (number == otherwise) return;
+      options.push_back(absl::StrCat(name, "=", number));
+    };
+    add_number("oversampling", sampling->oversampling, usual.oversampling);
+    add_number("power_iterations", sampling->power_iterations,
+               usual.power_iterations);
+    add_number("seed", truncation.seed, 0);
+  }
   return options.empty() ? ""
                          : absl::StrCat("; ", absl::StrJoin(options, ", "));
 }
@@ -175,6 +188,11 @@ std::string TextOf(const core::Program& program, const core::ProgramStep& step,
                       OptionsOf(desc, step.truncation), ")");
 }
 
+absl::string_view NotationOf(const core::LinearSolveDesc& desc) {
+  if (desc.b) return "solve";
+  return desc.function == core::MatrixFunction::kInverse ? "inv" : "expm";
+}
+
 /// `X[j,r] = solve(A[i,j],B[i,r])`, `X[j,r] = inv(A[i,j])`.
 std::string TextOf(const core::Program& program, const core::ProgramStep& step,
                    const core::LinearSolveDesc& desc) {
@@ -189,7 +207,7 @@ std::string TextOf(const core::Program& program, const core::ProgramStep& step,
              : "";
   const core::OperandDesc d = AsWritten(desc.d, program.tensors[step.d.tensor]);
   return absl::StrCat(
-      TextOf(program, step.d, d, core::kOne), " = ", desc.b ? "solve(" : "inv(",
+      TextOf(program, step.d, d, core::kOne), " = ", NotationOf(desc), "(",
       TextOf(program, step.a, desc.a, core::kOne), b, options, ")");
 }
 

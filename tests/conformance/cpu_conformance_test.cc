@@ -17,12 +17,16 @@ MatrixTarget Target() {
                   {kSvd, decompositions},
                   {kEigh, decompositions},
                   {kCholesky, decompositions}},
+      .sampling = {"cpu.factorize.sampled_svd", "cpu.factorize.decomposition",
+                   "cpu.factorize.reference"},
       .solving = {"cpu.solve.lapack", "cpu.solve.reference"}};
 }
 
 INSTANTIATE_TEST_SUITE_P(Cpu, FactorizationConformance,
                          ::testing::Values(Target()), NameOfTarget);
 INSTANTIATE_TEST_SUITE_P(Cpu, DecompositionConformance,
+                         ::testing::Values(Target()), NameOfTarget);
+INSTANTIATE_TEST_SUITE_P(Cpu, SampledSvdConformance,
                          ::testing::Values(Target()), NameOfTarget);
 INSTANTIATE_TEST_SUITE_P(Cpu, LinearSolveConformance,
                          ::testing::Values(Target()), NameOfTarget);

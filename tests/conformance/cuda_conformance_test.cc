@@ -33,6 +33,9 @@ INSTANTIATE_TEST_SUITE_P(Cuda, FactorizationConformance,
 INSTANTIATE_TEST_SUITE_P(Cuda, DecompositionConformance,
                          ::testing::Values(SimulatedMatrixTarget()),
                          NameOfTarget);
+INSTANTIATE_TEST_SUITE_P(Cuda, SampledSvdConformance,
+                         ::testing::Values(SimulatedMatrixTarget()),
+                         NameOfTarget);
 INSTANTIATE_TEST_SUITE_P(Cuda, LinearSolveConformance,
                          ::testing::Values(SimulatedMatrixTarget()),
                          NameOfTarget);

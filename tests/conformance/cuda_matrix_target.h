@@ -16,6 +16,7 @@ inline MatrixTarget CudaMatrixTarget() {
                   {kEigh,
                    {"cuda.factorize.eigh_jacobi", "cuda.factorize.eigh"}},
                   {kCholesky, {"cuda.factorize.cholesky"}}},
+      .sampling = {"cuda.factorize.svd_jacobi", "cuda.factorize.svd"},
       .solving = {"cuda.solve.one_by_one", "cuda.solve.batched"}};
 }
 

@@ -151,6 +151,7 @@ struct Asked {
   int64_t inner;
   bool has_values;
   Truncation truncation = {};
+  std::optional<Sampling> sampling = {};
 };
 
 /// Which elements of a matrix are read.
@@ -180,6 +181,7 @@ class Runner {
     const bool is_pair =
         asked.method != Method::kEigh && asked.method != Method::kCholesky;
     desc_.method = asked.method;
+    desc_.sampling = asked.sampling;
     // Rows and columns are numbered by the factors, or by a.
     desc_.a = RandomOperand(asked.type, Joined(batch, rows, columns), extents_,
                             !is_pair, rng);

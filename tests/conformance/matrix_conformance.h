@@ -28,6 +28,7 @@ struct MatrixTarget {
   std::string name;
   std::function<std::unique_ptr<Backend>()> create;
   std::map<FactorizationMethod, std::vector<std::string>> kernels;
+  std::vector<std::string> sampling;  // SVDs of random samples
   std::vector<std::string> solving;
   /// The side of the largest matrix: one that takes some seconds.
   int64_t large_extent = 2100;
@@ -57,6 +58,7 @@ class MatrixConformance : public ::testing::TestWithParam<MatrixTarget> {
     for (const auto& [method, names] : GetParam().kernels) {
       factorizing.insert(names.begin(), names.end());
     }
+    factorizing.insert(GetParam().sampling.begin(), GetParam().sampling.end());
     ASSERT_THAT(NamesOf(lists.factorization),
                 ::testing::UnorderedElementsAreArray(factorizing));
     ASSERT_THAT(NamesOf(lists.linear_solve),
@@ -68,6 +70,11 @@ class MatrixConformance : public ::testing::TestWithParam<MatrixTarget> {
   void ForEachKernel(FactorizationMethod method, const Check& check) {
     ForEachOf(backend_->kernels().factorization, GetParam().kernels.at(method),
               check);
+  }
+  /// With each that takes a random sample, or need not.
+  template <typename Check>
+  void ForEachSampler(const Check& check) {
+    ForEachOf(backend_->kernels().factorization, GetParam().sampling, check);
   }
   /// With each that solves equations.
   template <typename Check>
@@ -105,6 +112,10 @@ class FactorizationConformance : public MatrixConformance {};
 /// SVD, EIGH and CHOLESKY.
 class DecompositionConformance : public MatrixConformance {};
 
+/// SVD of random samples.
+class SampledSvdConformance : public MatrixConformance {};
+
+/// Equations and exponentials.
 class LinearSolveConformance : public MatrixConformance {
  protected:
   /// For large matrices: the first of those that solve equations.

@@ -42,6 +42,7 @@ core::cuda::CublasRoutines<T> BlasRoutines() {
   using Api = simt::CublasApi<T>;
   return {.Trsm = &Api::Trsm,
           .TrsmBatched = &Api::TrsmBatched,
+          .GemmStridedBatched = &Api::GemmStridedBatched,
           .GetrfBatched = &Api::GetrfBatched,
           .GetrsBatched = &Api::GetrsBatched};
 }

@@ -23,10 +23,13 @@ std::vector<MatrixTarget> MatrixTargets() {
 
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(FactorizationConformance);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(DecompositionConformance);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(SampledSvdConformance);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(LinearSolveConformance);
 INSTANTIATE_TEST_SUITE_P(Gpu, FactorizationConformance,
                          ::testing::ValuesIn(MatrixTargets()), NameOfTarget);
 INSTANTIATE_TEST_SUITE_P(Gpu, DecompositionConformance,
+                         ::testing::ValuesIn(MatrixTargets()), NameOfTarget);
+INSTANTIATE_TEST_SUITE_P(Gpu, SampledSvdConformance,
                          ::testing::ValuesIn(MatrixTargets()), NameOfTarget);
 INSTANTIATE_TEST_SUITE_P(Gpu, LinearSolveConformance,
                          ::testing::ValuesIn(MatrixTargets()), NameOfTarget);

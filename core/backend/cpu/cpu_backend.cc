@@ -14,6 +14,7 @@
 #include "core/backend/cpu/factorization/decomposition_lapack.h"
 #include "core/backend/cpu/factorization/qr_lapack.h"
 #include "core/backend/cpu/factorization/reference.h"
+#include "core/backend/cpu/factorization/sampled_svd.h"
 #include "core/backend/cpu/gemm/blas.h"
 #include "core/backend/cpu/gemm/contraction_gemm.h"
 #include "core/backend/cpu/linear_solve/linear_solve_lapack.h"
@@ -63,6 +64,7 @@ class CpuBackend final : public Backend {
     kernels_.reduction.push_back(CreateReferenceReduction());
     kernels_.factorization.push_back(CreateLapackQr(threads_, blas));
     kernels_.factorization.push_back(CreateLapackDecomposition(threads_, blas));
+    kernels_.factorization.push_back(CreateSampledSvd(threads_, blas));
     kernels_.factorization.push_back(CreateReferenceFactorization(threads_));
     kernels_.linear_solve.push_back(CreateLapackLinearSolve(threads_, blas));
     kernels_.linear_solve.push_back(CreateReferenceLinearSolve(threads_));

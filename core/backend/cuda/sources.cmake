@@ -40,12 +40,14 @@ set(TENSORD_CUDA_HOST_SOURCES
   matrix/cublas.cc
   matrix/cusolver.cc
   matrix/eigh.cc
+  matrix/exponential.cc
   matrix/library_functions.cc
   matrix/linear_solve.cc
   matrix/matrix_copies.cc
   matrix/matrix_run.cc
   matrix/matrix_solution.cc
   matrix/qr.cc
+  matrix/solve_copies.cc
   matrix/solver_library.cc
   matrix/svd.cc
   nests.cc
@@ -87,6 +89,7 @@ set(TENSORD_CUDA_KERNEL_SOURCES
   kernel/groups/reduction_groups_float.cu
   kernel/groups/reduction_groups_half.cu
   kernel/groups/reduction_groups_integer.cu
+  kernel/matrix/exponential.cu
   kernel/matrix/matrix.cu
   kernel/nest/nest.cu
   kernel/permutation_packed.cu

@@ -103,6 +103,7 @@ struct BoundStatementCall {
   std::vector<std::vector<Mode>> outputs;  // (result)(mode), likewise
   std::optional<int64_t> rank;
   Truncation truncation;
+  std::optional<Sampling> sampling;
   MatrixStructure structure = MatrixStructure::kGeneral;
   bool has_unit_diagonal = false;
   Mode along = -1;  // of functions along an index

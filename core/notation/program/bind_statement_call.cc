@@ -32,6 +32,9 @@ constexpr Word<double Truncation::*> kLimits[] = {
     {"relative_cutoff", &Truncation::relative_cutoff},
     {"discarded_squares", &Truncation::discarded_squares},
     {"relative_discarded_squares", &Truncation::relative_discarded_squares}};
+constexpr Word<int64_t Sampling::*> kSamplings[] = {
+    {"oversampling", &Sampling::oversampling},
+    {"power_iterations", &Sampling::power_iterations}};
 constexpr Word<Absorb> kAbsorbs[] = {{"left", Absorb::kLeft},
                                      {"right", Absorb::kRight},
                                      {"both", Absorb::kBoth}};
@@ -45,6 +48,10 @@ std::vector<std::string> OptionsOf(const StatementCall& call) {
   if (*call.method != FactorizationMethod::kSvd) return {};
   std::vector<std::string> names = {"rank", "absorb", "renormalize"};
   for (const auto& [name, limit] : kLimits) names.emplace_back(name);
+  for (const auto name : {"randomized", "oversampling", "power_iterations",
+                          "seed"}) {
+    names.emplace_back(name);
+  }
   return names;
 }
 
@@ -79,6 +86,19 @@ std::string ShownValue(const CallOption& option) {
                            : Quoted(std::get<std::string>(option.value));
 }
 
+/// The whole number that `option` is; a scalar could have other values.
+absl::StatusOr<int64_t> WholeNumberOf(const CallOption& option) {
+  const auto* const number = std::get_if<double>(&option.value);
+  if (number != nullptr && std::trunc(*number) == *number &&
+      std::abs(*number) < std::exp2(53)) {
+    return static_cast<int64_t>(*number);
+  }
+  return ErrorAt(option.position, "SYNTAX_ERROR", "got ", ShownValue(option),
+                 " for ", option.name,
+                 ", wanted a whole number in the text, below 2^53, such as ",
+                 option.name, "=8");
+}
+
 /// What the word of `option` stands for.
 template <typename Words>
 auto WordOf(const CallOption& option, const Words& words)
@@ -100,6 +120,50 @@ std::vector<Word<MatrixStructure>> Structures() {
     words.emplace_back(NameOf(structure), structure);
   }
   return words;
+}
+
+/// Whether it is of a random sample.
+bool IsOfSampling(const CallOption& option) {
+  return option.name == "randomized" || option.name == "seed" ||
+         std::ranges::find(kSamplings, option.name,
+                           &Word<int64_t Sampling::*>::first) !=
+             std::end(kSamplings);
+}
+
+/// The options of a random sample, all of them together.
+absl::Status TakeSampling(const StatementCall& call,
+                          BoundStatementCall& bound) {
+  const auto validate = [&](const CallOption& option) {
+    const absl::Status valid =
+        Validate(*bound.sampling, *call.method, bound.rank);
+    return valid.ok() ? valid : PlacedAt(option.position, valid);
+  };
+  const auto randomized =
+      std::ranges::find(call.options, "randomized", &CallOption::name);
+  if (randomized != call.options.end()) {
+    TENSORD_ASSIGN_OR_RETURN(const bool is_wanted, WordOf(*randomized, kBools));
+    if (is_wanted) {
+      bound.sampling.emplace();
+      TENSORD_RETURN_IF_ERROR(validate(*randomized));
+    }
+  }
+  for (const CallOption& option : call.options) {
+    if (!IsOfSampling(option) || option.name == "randomized") continue;
+    TENSORD_ASSIGN_OR_RETURN(const int64_t number, WholeNumberOf(option));
+    if (!bound.sampling) {
+      return ErrorAt(option.position, "SYNTAX_ERROR", "got option ",
+                     Quoted(option.name), ", wanted it with randomized=true");
+    }
+    if (option.name == "seed") {
+      bound.truncation.seed = number;
+      continue;
+    }
+    const auto found = std::ranges::find(
+        kSamplings, option.name, &Word<int64_t Sampling::*>::first);
+    (*bound.sampling).*found->second = number;
+    TENSORD_RETURN_IF_ERROR(validate(option));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -128,16 +192,7 @@ absl::Status Bindings::TakeOption(const StatementCall& call,
                                   BoundStatementCall& bound) const {
   TENSORD_RETURN_IF_ERROR(CheckOption(call, option));
   if (option.name == "rank") {
-    // It says how long results are, which scalars of other values must not.
-    const auto* const number = std::get_if<double>(&option.value);
-    if (number == nullptr || std::trunc(*number) != *number ||
-        std::abs(*number) >= std::exp2(53)) {
-      return ErrorAt(option.position, "SYNTAX_ERROR", "got ",
-                     ShownValue(option),
-                     " for rank, wanted a whole number in the text, below "
-                     "2^53, such as rank=64");
-    }
-    bound.rank = static_cast<int64_t>(*number);
+    TENSORD_ASSIGN_OR_RETURN(bound.rank, WholeNumberOf(option));
   } else if (option.name == "absorb") {
     TENSORD_ASSIGN_OR_RETURN(bound.truncation.absorb, WordOf(option, kAbsorbs));
   } else if (option.name == "renormalize") {
@@ -149,8 +204,8 @@ absl::Status Bindings::TakeOption(const StatementCall& call,
     TENSORD_ASSIGN_OR_RETURN(bound.has_unit_diagonal, WordOf(option, kBools));
   } else if (option.name == "descending") {
     TENSORD_ASSIGN_OR_RETURN(bound.descends, WordOf(option, kBools));
-  } else if (option.name == "along") {
-    return absl::OkStatus();  // see AlongOf()
+  } else if (option.name == "along" || IsOfSampling(option)) {
+    return absl::OkStatus();  // see AlongOf(), TakeSampling()
   } else {
     const auto limit = std::ranges::find(kLimits, option.name,
                                          &Word<double Truncation::*>::first);
@@ -198,6 +253,7 @@ absl::StatusOr<BoundStatementCall> Bindings::BindCall(
     TENSORD_RETURN_IF_ERROR(
         validate(bound, /*has_values=*/true, option.position));
   }
+  TENSORD_RETURN_IF_ERROR(TakeSampling(call, bound));
   for (const Sum& argument : call.arguments) {
     Scope inner;
     std::vector<Mode>& modes = bound.inputs.emplace_back();

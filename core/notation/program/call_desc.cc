@@ -135,37 +135,44 @@ absl::Status CheckKnown(const BoundStatementCall& bound) {
   return absl::OkStatus();
 }
 
-absl::Status SetInverseExtents(const BoundStatementCall& bound,
-                               Bindings& bindings) {
+absl::Status SetSideExtents(MatrixFunction function,
+                            const BoundStatementCall& bound,
+                            Bindings& bindings) {
   const OperandDesc a = ArgumentOf(bound, 0, bindings);
   std::optional<OperandDesc> b;
   if (bound.inputs.size() > 1) b = ArgumentOf(bound, 1, bindings);
   TENSORD_ASSIGN_OR_RETURN(
       const LinearSolveModes modes,
-      GroupModes(a, b ? &*b : nullptr, Named(ResultModesOf(bound, 0))));
+      GroupModes(function, a, b ? &*b : nullptr,
+                 Named(ResultModesOf(bound, 0))));
   for (size_t i = 0; !b && i < modes.sides.size(); ++i) {
     const Mode side = modes.sides[i] - kFirstNamed;
     if (bindings.extent(side) >= 0) continue;
-    bindings.SetExtent(side, bindings.extent(modes.rows[i] - kFirstNamed));
+    bindings.SetExtent(side,
+                       bindings.extent(modes.sides_in_a[i] - kFirstNamed));
   }
   return absl::OkStatus();
 }
 
 FactorizationDesc Factorization(FactorizationMethod method,
+                                const BoundStatementCall& bound,
                                 const OperandDesc& a,
                                 absl::Span<const OperandDesc> results) {
   const FactorPlaces places = PlacesOf(method, results.size());
   FactorizationDesc desc{
-      .method = method, .a = a, .left = results[places.left]};
+      .method = method, .a = a, .left = results[places.left],
+      .sampling = bound.sampling};
   if (places.right) desc.right = results[*places.right];
   if (places.values) desc.values = results[*places.values];
   return desc;
 }
 
-LinearSolveDesc LinearSolve(const BoundStatementCall& bound,
+LinearSolveDesc LinearSolve(MatrixFunction function,
+                            const BoundStatementCall& bound,
                             absl::Span<const OperandDesc> inputs,
                             const OperandDesc& d) {
-  LinearSolveDesc desc{.structure = bound.structure,
+  LinearSolveDesc desc{.function = function,
+                       .structure = bound.structure,
                        .has_unit_diagonal = bound.has_unit_diagonal,
                        .a = inputs[0],
                        .b = {},
@@ -207,9 +214,11 @@ absl::Status ValidateCall(const StatementCall& call,
     return Validate(Reduction(*call.along, bound, inputs[0], outputs[0],
                               kFirstNamed + bound.along));
   }
-  if (call.solves()) return Validate(LinearSolve(bound, inputs, outputs[0]));
+  if (call.solves()) {
+    return Validate(LinearSolve(call.function, bound, inputs, outputs[0]));
+  }
   const FactorizationDesc desc =
-      Factorization(*call.method, inputs[0], outputs);
+      Factorization(*call.method, bound, inputs[0], outputs);
   TENSORD_RETURN_IF_ERROR(Validate(desc));
   return ValidateRank(desc, bound.rank);
 }
@@ -259,7 +268,7 @@ absl::Status SetResultExtents(const StatementCall& call,
   } else if (call.method) {
     status = SetInnerExtent(*call.method, bound, bindings);
   } else {
-    status = SetInverseExtents(bound, bindings);
+    status = SetSideExtents(call.function, bound, bindings);
   }
   return ErrorOf(status, call, bindings);
 }
@@ -281,8 +290,10 @@ absl::StatusOr<AnyDesc> CallDescOf(const StatementCall& call,
     return AnyDesc(
         Reduction(*call.along, bound, inputs[0], outputs[0], bound.along));
   }
-  if (call.solves()) return AnyDesc(LinearSolve(bound, inputs, outputs[0]));
-  return AnyDesc(Factorization(*call.method, inputs[0], outputs));
+  if (call.solves()) {
+    return AnyDesc(LinearSolve(call.function, bound, inputs, outputs[0]));
+  }
+  return AnyDesc(Factorization(*call.method, bound, inputs[0], outputs));
 }
 
 }  // namespace tensord::core

@@ -31,8 +31,8 @@ std::vector<Mode> ArgumentModesOf(const BoundStatementCall& bound, size_t i);
 std::vector<Mode> ResultModesOf(const BoundStatementCall& bound, size_t i);
 
 /// Gives those indices their extents that results alone have: the inner one of
-/// a factorization, as long as the matrix's shorter side or as `rank`, and the
-/// columns of an inverse. Those of results that are there already stay as they
+/// a factorization, as long as the matrix's shorter side or as `rank`, and those
+/// of an inverse or an exponential. Those of results that are there already stay as they
 /// are.
 ///
 /// Errors  INVALID_ARGUMENT, with line and column, labels in place of modes:

@@ -19,7 +19,7 @@ bool Facts<P>::IsEmpty(const P& p) {
 
 template <>
 double Facts<P>::FlopCount(const P& p) {
-  return core::FlopCount(p);
+  return p.sampled > 0 ? SampledFlopCount(p) : core::FlopCount(p);
 }
 
 template <>
@@ -47,6 +47,10 @@ std::string Facts<P>::Summarize(const P& p) {
                   ",", p.inner_stride_right);
   if (p.has_values) absl::StrAppend(&text, ",", p.inner_stride_values);
   absl::StrAppend(&text, ")");
+  if (p.sampled > 0) {
+    absl::StrAppend(&text, " of ", p.sampled, " random columns, ",
+                    p.power_iterations, " power iterations");
+  }
   return text;
 }
 
@@ -61,6 +65,12 @@ absl::Status CheckInner(const P& p, int64_t rows, int64_t columns) {
       "the shorter side's extent of the inner mode, or less in an SVD"));
   TENSORD_RETURN_IF_ERROR(CheckThat(!PairsRows(p.method) || rows == columns,
                                     "as many rows as columns"));
+  TENSORD_RETURN_IF_ERROR(CheckThat(
+      p.sampled == 0
+          ? p.power_iterations == 0
+          : may_be_less && p.sampled >= p.inner_extent && p.sampled < most &&
+                p.power_iterations >= 0 && p.power_iterations <= 100,
+      "a sample of fewer columns than the matrix has, in an SVD"));
   return CheckThat(p.inner_stride_left >= 0 && p.inner_stride_right >= 0 &&
                        p.inner_stride_values >= 0,
                    "strides of 0 and more");

@@ -36,7 +36,7 @@ int64_t Facts<LinearSolveProblem>::MovedBytes(const LinearSolveProblem& p) {
 template <>
 std::string Facts<LinearSolveProblem>::Summarize(const LinearSolveProblem& p) {
   std::string text = absl::StrCat(
-      p.has_b ? "equations " : "inverse ", NameOf(p.structure),
+      p.has_b ? "equations" : NameOf(p.function), " ", NameOf(p.structure),
       p.has_unit_diagonal ? " with unit diagonal " : " ", NameOf(p.type),
       p.conj_a ? ", a conjugated" : "", p.conj_b ? ", b conjugated" : "", ":");
   AppendLoops(&text, "batch", p.batch);
@@ -57,14 +57,24 @@ absl::StatusOr<int64_t> CheckInOrder(const LoopModes<2>& loops,
   return count;
 }
 
-/// Where there is no b.
+/// Where there is no such operand.
 template <size_t n>
 absl::Status CheckLacks(const LoopModes<n>& loops, size_t operand) {
   return CheckThat(std::ranges::all_of(loops,
                                        [&](const LoopMode<n>& loop) {
                                          return loop.strides[operand] == 0;
                                        }),
-                   "no strides of a b that there is not");
+                   "no strides of an operand that there is not");
+}
+
+absl::Status CheckWithoutB(const LinearSolveProblem& p) {
+  using P = LinearSolveProblem;
+  TENSORD_RETURN_IF_ERROR(CheckThat(
+      ElementCount(p.sides) == ElementCount(p.rows) && !p.conj_b,
+      "as many sides as rows"));
+  TENSORD_RETURN_IF_ERROR(CheckLacks(p.batch, P::kBatchB));
+  TENSORD_RETURN_IF_ERROR(CheckLacks(p.sides, P::kFirst));
+  return CheckLacks(p.is_exponential() ? p.columns : p.rows, P::kSecond);
 }
 
 }  // namespace
@@ -77,6 +87,11 @@ absl::Status Facts<LinearSolveProblem>::Check(const LinearSolveProblem& p) {
   TENSORD_RETURN_IF_ERROR(
       CheckThat(is_floating, "a type in which equations can be solved"));
   TENSORD_RETURN_IF_ERROR(
+      CheckThat(!p.is_exponential() ||
+                    (!p.has_b &&
+                     p.structure != MatrixStructure::kPositiveDefinite),
+                "an exponential of a alone, Hermitian where it is definite"));
+  TENSORD_RETURN_IF_ERROR(
       CheckThat(!p.has_unit_diagonal || IsTriangular(p.structure),
                 "a triangle where the diagonal is ones"));
   TENSORD_RETURN_IF_ERROR(
@@ -86,23 +101,17 @@ absl::Status Facts<LinearSolveProblem>::Check(const LinearSolveProblem& p) {
   TENSORD_ASSIGN_OR_RETURN(const int64_t rows, CheckInOrder(p.rows, "rows"));
   TENSORD_ASSIGN_OR_RETURN(const int64_t columns,
                            CheckInOrder(p.columns, "columns"));
-  TENSORD_ASSIGN_OR_RETURN(const int64_t sides, CheckInOrder(p.sides, "sides"));
+  TENSORD_RETURN_IF_ERROR(CheckInOrder(p.sides, "sides").status());
   TENSORD_RETURN_IF_ERROR(
       CheckThat(rows == columns, "as many rows as columns"));
-  if (!p.has_b) {
-    TENSORD_RETURN_IF_ERROR(
-        CheckThat(sides == rows && !p.conj_b, "as many sides as rows"));
-    TENSORD_RETURN_IF_ERROR(CheckLacks(p.batch, P::kBatchB));
-    TENSORD_RETURN_IF_ERROR(CheckLacks(p.rows, P::kSecond));
-    TENSORD_RETURN_IF_ERROR(CheckLacks(p.sides, P::kFirst));
-  }
+  if (!p.has_b) TENSORD_RETURN_IF_ERROR(CheckWithoutB(p));
   Layout a, b, d;
   AppendLayout(p.batch, P::kBatchA, false, a);
   AppendLayout(p.rows, P::kFirst, false, a);
   AppendLayout(p.columns, P::kFirst, false, a);
   TENSORD_RETURN_IF_ERROR(CheckInput(a, p.type, "a"));
   AppendLayout(p.batch, P::kBatchD, false, d);
-  AppendLayout(p.columns, P::kSecond, false, d);
+  AppendLayout(p.rows_of_d(), P::kSecond, false, d);
   AppendLayout(p.sides, P::kSecond, false, d);
   TENSORD_RETURN_IF_ERROR(CheckOutput(d, p.type));
   if (!p.has_b) return absl::OkStatus();

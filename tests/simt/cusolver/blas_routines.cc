@@ -1,5 +1,7 @@
 #include "tests/simt/cusolver/blas_routines.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <functional>
 #include <utility>
 #include <vector>
@@ -86,6 +88,41 @@ cublasStatus_t CublasApi<T>::TrsmBatched(Handle handle, cublasSideMode_t side,
     for (int i = 0; i < batch; ++i) {
       SolveAt(Place<const T>{m, m, a[i], lda}, Triangle(fill, op, diagonal),
               Place<T>{m, n, b[i], ldb});
+    }
+  });
+}
+
+/// Supports what the product asks for: neither transposed, factors of 1 and 0.
+template <typename T>
+cublasStatus_t CublasApi<T>::GemmStridedBatched(
+    Handle handle, cublasOperation_t op_a, cublasOperation_t op_b, int m, int n,
+    int k, const T* alpha, const T* a, int lda, long long a_stride, const T* b,
+    int ldb, long long b_stride, const T* beta, T* c, int ldc,
+    long long c_stride, int batch) {
+  const auto is_apart = [&](const T* x) {
+    return x + (batch - 1) * std::max(a_stride, b_stride) < c ||
+           c + (batch - 1) * c_stride < x;
+  };
+  if (!IsUsable(handle) || op_a != CUBLAS_OP_N || op_b != CUBLAS_OP_N ||
+      Read(*alpha) != Number(1) || Read(*beta) != Number(0) || batch < 1 ||
+      !Place<const T>{m, k, a, lda}.is_valid() ||
+      !Place<const T>{k, n, b, ldb}.is_valid() ||
+      !Place<T>{m, n, c, ldc}.is_valid() || !is_apart(a) || !is_apart(b)) {
+    return kInvalidBlas;
+  }
+  return QueueBlas(handle, [=] {
+    for (int i = 0; i < batch; ++i) {
+      const NumberMatrix x = Place<const T>{m, k, a + i * a_stride, lda}.Load();
+      const NumberMatrix y = Place<const T>{k, n, b + i * b_stride, ldb}.Load();
+      NumberMatrix product(m, n);
+      for (int64_t column = 0; column < n; ++column) {
+        for (int64_t inner = 0; inner < k; ++inner) {
+          for (int64_t row = 0; row < m; ++row) {
+            product(row, column) += x(row, inner) * y(inner, column);
+          }
+        }
+      }
+      Place<T>{m, n, c + i * c_stride, ldc}.Store(product);
     }
   });
 }

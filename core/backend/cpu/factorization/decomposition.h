@@ -36,8 +36,10 @@ using RealOf = decltype(std::abs(W()));
 /// One matrix and what becomes of it; all by columns, without gaps.
 template <typename W>
 struct Decomposed {
-  int64_t rows, columns, inner;  // inner: the shorter side's
+  int64_t rows, columns, inner;  // inner: how many values are computed
   NumberedMatrix name;           // in messages
+  int64_t seed;                  // of random numbers
+  ThreadPool* threads;           // null where each has a matrix of its own
   W* matrix;  // (row, column); EIGH leaves vectors in it, CHOLESKY L, below
   W* left;    // (row, inner), of an SVD
   W* right;   // (inner, column), of an SVD
@@ -49,11 +51,16 @@ struct Decomposed {
 ///
 /// Routines has, for all T that a problem can have,
 ///   Work<T>                   the type that it computes in
+///   ValueCount(problem)       how many values of an SVD it computes; else the
+///                             shorter side
 ///   ScratchBytes(problem)     for one matrix
 ///   Nanoseconds(problem)      of one matrix, on one thread
 ///   kHearsStops               whether a matrix is left when work is stopped
-///   Svd(Decomposed, reload), Eigh(Decomposed), Cholesky(Decomposed)
-///                             absl::Status; `reload` fills the matrix again
+///   Svd(Decomposed, reload)   absl::StatusOr<double>: the squares of values
+///                             that are not computed, over that of the
+///                             largest; `reload` fills the matrix again
+///   Eigh(Decomposed), Cholesky(Decomposed)
+///                             absl::Status
 template <typename Routines>
 class DecompositionSolution final : public FactorizationSolution {
   using P = FactorizationProblem;
@@ -108,9 +115,6 @@ class DecompositionSolution final : public FactorizationSolution {
     return std::min<int64_t>(ElementCount(problem.batch),
                              threads.thread_count());
   }
-  static int64_t ShorterSide(const P& problem) {
-    return std::min(ElementCount(problem.rows), ElementCount(problem.columns));
-  }
   static int64_t RoomBytes(const P& problem, const Routines& routines) {
     int64_t element = 0;
     VisitMatrixType(problem.type, [&]<typename T>(T) {
@@ -118,7 +122,7 @@ class DecompositionSolution final : public FactorizationSolution {
     });
     const int64_t rows = ElementCount(problem.rows);
     const int64_t columns = ElementCount(problem.columns);
-    const int64_t inner = ShorterSide(problem);
+    const int64_t inner = Routines::ValueCount(problem);
     const bool has_factors = problem.method == FactorizationMethod::kSvd;
     return Workspace::BytesFor(rows * columns * element) +
            Workspace::BytesFor(has_factors ? rows * inner * element : 0) +
@@ -137,10 +141,11 @@ class DecompositionSolution final : public FactorizationSolution {
 
   template <typename W>
   Decomposed<W> TakeRoom(Workspace& workspace) const {
-    const int64_t inner = ShorterSide(problem_);
+    const int64_t inner = Routines::ValueCount(problem_);
     const bool has_factors = problem_.method == FactorizationMethod::kSvd;
     Decomposed<W> room{
         .rows = extents_.rows, .columns = extents_.columns, .inner = inner};
+    if (matrices_.tile_count() == 1) room.threads = &threads_;
     room.matrix = workspace.Take<W>(extents_.rows * extents_.columns);
     room.left = workspace.Take<W>(has_factors ? extents_.rows * inner : 0);
     room.right = workspace.Take<W>(has_factors ? inner * extents_.columns : 0);
@@ -165,6 +170,7 @@ class DecompositionSolution final : public FactorizationSolution {
     const auto decompose = [&](int64_t matrix, int64_t team, const auto& at) {
       Decomposed<W>& room = rooms[static_cast<size_t>(team)];
       room.name = {extents_.rows, extents_.columns, matrix, count};
+      room.seed = operands.truncation.seed;
       const absl::StatusOr<int64_t> own = Decompose<T>(room, operands, at);
       absl::MutexLock lock(&mutex);
       if (own.ok()) {
@@ -174,11 +180,16 @@ class DecompositionSolution final : public FactorizationSolution {
         first_failure = own.status();
       }
     };
-    threads_.ParallelFor(count, teams_, [&](int64_t matrix, int64_t team) {
+    const auto decompose_number = [&](int64_t matrix, int64_t team) {
       matrices_.ForEach(matrix, matrix + 1, [&](const auto& at, const auto&) {
         decompose(matrix, team, at);
       });
-    });
+    };
+    if (count == 1) {
+      decompose_number(0, 0);
+    } else {
+      threads_.ParallelFor(count, teams_, decompose_number);
+    }
     absl::MutexLock lock(&mutex);
     const bool is_svd = problem_.method == FactorizationMethod::kSvd;
     if (is_svd && operands.kept != nullptr) *operands.kept = kept;
@@ -197,9 +208,11 @@ class DecompositionSolution final : public FactorizationSolution {
     TENSORD_RETURN_IF_ERROR(CheckFinite(room));
     switch (problem_.method) {
       case FactorizationMethod::kSvd: {
-        TENSORD_RETURN_IF_ERROR(
+        TENSORD_ASSIGN_OR_RETURN(
+            const double beyond,
             routines_.Svd(room, [&] { LoadMatrix(problem_, a, room.matrix); }));
-        return StoreSvd<T>(room, operands, at);
+        if (CurrentWork::ShouldStop()) return 0;
+        return StoreSvd<T>(room, beyond, operands, at);
       }
       case FactorizationMethod::kEigh:
         TENSORD_RETURN_IF_ERROR(routines_.Eigh(room));
@@ -235,17 +248,17 @@ class DecompositionSolution final : public FactorizationSolution {
   }
 
   template <typename T, typename W, typename Offsets>
-  int64_t StoreSvd(const Decomposed<W>& room,
+  int64_t StoreSvd(const Decomposed<W>& room, double beyond,
                    const FactorizationOperands& operands,
                    const Offsets& at) const {
     using Real = RealOf<W>;
     using Absorb = Truncation::Absorb;
     const Truncation& truncation = operands.truncation;
-    const int64_t kept =
-        KeptOf(room.values, room.inner, problem_.inner_extent, truncation);
+    const int64_t kept = KeptOf(room.values, room.inner, problem_.inner_extent,
+                                truncation, beyond);
     const Real scale =
         truncation.renormalizes
-            ? std::sqrt(SquaresOverKept(room.values, room.inner, kept))
+            ? std::sqrt(SquaresOverKept(room.values, room.inner, kept, beyond))
             : Real(1);
     StoreValues<T>(room, scale, kept, operands, at);
     // From here on they are what the absorbing factors are multiplied by.

@@ -57,6 +57,9 @@ class LapackRoutines {
   LapackRoutines(const P& problem, const LapackDecompositions& lapack)
       : lapack_(lapack), counts_(CountsFor(problem, lapack)) {}
 
+  static int64_t ValueCount(const P& problem) {
+    return std::min(ElementCount(problem.rows), ElementCount(problem.columns));
+  }
   int64_t ScratchBytes(const P& problem) const {
     const int64_t element = SizeOf(problem.type);
     return Workspace::BytesFor(counts_.work * element) +
@@ -77,8 +80,8 @@ class LapackRoutines {
   }
 
   template <typename W>
-  absl::Status Svd(const Decomposed<W>& m,
-                   absl::FunctionRef<void()> reload) const {
+  absl::StatusOr<double> Svd(const Decomposed<W>& m,
+                             absl::FunctionRef<void()> reload) const {
     const LapackDecompositions::SvdArguments<W> arguments{
         .m = static_cast<int>(m.rows),
         .n = static_cast<int>(m.columns),
@@ -86,9 +89,9 @@ class LapackRoutines {
         .s = m.values,
         .u = m.left,
         .v = m.right};
-    if (lapack_.Gesdd(arguments, ScratchAt(m)) == 0) return absl::OkStatus();
+    if (lapack_.Gesdd(arguments, ScratchAt(m)) == 0) return 0.0;
     reload();
-    if (lapack_.Gesvd(arguments, ScratchAt(m)) == 0) return absl::OkStatus();
+    if (lapack_.Gesvd(arguments, ScratchAt(m)) == 0) return 0.0;
     return DidNotConverge(FactorizationMethod::kSvd, m.name);
   }
   template <typename W>

@@ -168,6 +168,9 @@ struct ReferenceRoutines {
                                  : 0;
     return elements * (IsComplex(problem.type) ? 16 : 8);
   }
+  static int64_t ValueCount(const P& problem) {
+    return std::min(ElementCount(problem.rows), ElementCount(problem.columns));
+  }
   static double Nanoseconds(const P& problem) {
     constexpr double kSweeps = 8;
     const double one =
@@ -177,8 +180,8 @@ struct ReferenceRoutines {
   }
 
   template <typename W>
-  static absl::Status Svd(const Decomposed<W>& m,
-                          absl::FunctionRef<void()> /*reload*/) {
+  static absl::StatusOr<double> Svd(const Decomposed<W>& m,
+                                    absl::FunctionRef<void()> /*reload*/) {
     const bool is_wide = m.rows < m.columns;
     const int64_t length = std::max(m.rows, m.columns), count = m.inner;
     W* const x = reinterpret_cast<W*>(m.scratch);
@@ -213,7 +216,7 @@ struct ReferenceRoutines {
         m.right[c * count + k] = Conjugated(right[k * m.columns + c]);
       }
     }
-    return absl::OkStatus();
+    return 0.0;
   }
 
   template <typename W>

@@ -1,13 +1,16 @@
 #include "core/backend/cpu/linear_solve/linear_solve_lapack.h"
 
 #include <algorithm>
+#include <cmath>
 #include <complex>
 #include <cstdint>
 #include <type_traits>
 #include <utility>
 
 #include "core/backend/cpu/linear_solve/equations.h"
+#include "core/backend/cpu/linear_solve/equations_solution.h"
 #include "core/backend/cpu/linear_solve/lapack_equations.h"
+#include "core/base/checked_math.h"
 #include "core/base/status.h"
 #include "core/device/interruption.h"
 
@@ -102,6 +105,25 @@ class LapackElimination {
                behind - first, Block(0, first, c, c_end));
     });
   }
+  void Multiply(const W* a, const W* b, W* to) const {
+    const int64_t tile = TileOfProducts(), tiles = CeilDivide(n_, tile);
+    for_parts_(tiles * tiles, [&](int64_t part) {
+      const int64_t row = part % tiles * tile, column = part / tiles * tile;
+      blas_.Gemm<W>({.op_a = MatrixOp::kAsIs,
+                     .op_b = MatrixOp::kAsIs,
+                     .m = static_cast<int>(std::min(tile, n_ - row)),
+                     .n = static_cast<int>(std::min(tile, n_ - column)),
+                     .k = static_cast<int>(n_),
+                     .alpha = W(1),
+                     .a = a + row,
+                     .lda = static_cast<int>(n_),
+                     .b = b + column * n_,
+                     .ldb = static_cast<int>(n_),
+                     .beta = W(0),
+                     .c = to + row + column * n_,
+                     .ldc = static_cast<int>(n_)});
+    });
+  }
 
  private:
   // Columns that are factorized together, and rows that are solved for.
@@ -151,6 +173,19 @@ class LapackElimination {
                 int64_t c, int64_t c_end) const {
     Subtract(MatrixOp::kAsIs, At(row, first), MatrixOp::kAsIs, At(first, c),
              behind - first, Block(row, row_end, c, c_end));
+  }
+
+  /// The side of what is computed of a product at a time: some milliseconds'
+  /// work, which cannot be interrupted, and enough parts for all threads.
+  int64_t TileOfProducts() const {
+    constexpr double kFlops = 400e6;
+    constexpr int64_t kSmall = 128;
+    if (n_ <= kSmall) return n_;
+    const double per_element =
+        2 * static_cast<double>(n_) * (std::is_floating_point_v<W> ? 1 : 4);
+    const auto most = static_cast<int64_t>(std::sqrt(kFlops / per_element));
+    return std::clamp(most, int64_t{64},
+                      std::max(kSmall / 2, CeilDivide(n_, 4)));
   }
 
   /// Calls body(begin, end) for slabs of [first, end), each of some

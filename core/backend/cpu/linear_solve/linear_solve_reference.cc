@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/backend/cpu/linear_solve/equations.h"
+#include "core/backend/cpu/linear_solve/equations_solution.h"
 #include "core/base/status.h"
 #include "core/device/interruption.h"
 
@@ -85,6 +86,18 @@ class ReferenceElimination {
         x[k] /= std::real(At(k, k));
       }
     });
+  }
+
+  void Multiply(const W* a, const W* b, W* to) const {
+    for (int64_t j = 0; j < n_ && !CurrentWork::ShouldStop(); ++j) {
+      W* const column = to + j * n_;
+      std::fill_n(column, n_, W(0));
+      for (int64_t k = 0; k < n_; ++k) {
+        for (int64_t i = 0; i < n_; ++i) {
+          column[i] += a[i + k * n_] * b[k + j * n_];
+        }
+      }
+    }
   }
 
  private:

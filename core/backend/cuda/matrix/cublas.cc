@@ -12,6 +12,7 @@ void FindRoutines(LibraryFunctions& functions, const std::string& prefix,
                   CublasRoutines<T>& to) {
   functions.Find(prefix + "trsm_v2", to.Trsm);
   functions.Find(prefix + "trsmBatched", to.TrsmBatched);
+  functions.Find(prefix + "gemmStridedBatched", to.GemmStridedBatched);
   functions.Find(prefix + "getrfBatched", to.GetrfBatched);
   functions.Find(prefix + "getrsBatched", to.GetrsBatched);
 }

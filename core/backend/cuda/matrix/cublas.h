@@ -1,4 +1,4 @@
-// cuBLAS, which comes with cuSOLVER: triangles, and batches of equations.
+// cuBLAS, which comes with cuSOLVER: triangles, batches of equations, products.
 #pragma once
 
 #include <cuComplex.h>
@@ -27,6 +27,11 @@ struct CublasRoutines {
                         cublasOperation_t, cublasDiagType_t, int m, int n,
                         const T* alpha, const T* const a[], int lda,
                         T* const b[], int ldb, int batch);
+  Status (*GemmStridedBatched)(Handle, cublasOperation_t, cublasOperation_t,
+                               int m, int n, int k, const T* alpha, const T* a,
+                               int lda, long long a_stride, const T* b, int ldb,
+                               long long b_stride, const T* beta, T* c, int ldc,
+                               long long c_stride, int batch);
   /// `info` is on the device.
   Status (*GetrfBatched)(Handle, int n, T* const a[], int lda, int* pivots,
                          int* info, int batch);

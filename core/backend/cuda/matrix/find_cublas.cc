@@ -15,12 +15,16 @@ using Z = CublasRoutines<cuDoubleComplex>;
 
 static_assert(kSame<decltype(S::Trsm), decltype(&::cublasStrsm_v2)>);
 static_assert(kSame<decltype(S::TrsmBatched), decltype(&::cublasStrsmBatched)>);
+static_assert(kSame<decltype(S::GemmStridedBatched),
+                    decltype(&::cublasSgemmStridedBatched)>);
 static_assert(
     kSame<decltype(S::GetrfBatched), decltype(&::cublasSgetrfBatched)>);
 static_assert(
     kSame<decltype(S::GetrsBatched), decltype(&::cublasSgetrsBatched)>);
 static_assert(kSame<decltype(Z::Trsm), decltype(&::cublasZtrsm_v2)>);
 static_assert(kSame<decltype(Z::TrsmBatched), decltype(&::cublasZtrsmBatched)>);
+static_assert(kSame<decltype(Z::GemmStridedBatched),
+                    decltype(&::cublasZgemmStridedBatched)>);
 static_assert(
     kSame<decltype(Z::GetrfBatched), decltype(&::cublasZgetrfBatched)>);
 static_assert(

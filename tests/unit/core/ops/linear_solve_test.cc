@@ -32,11 +32,18 @@ LinearSolveDesc Inverse() {
           .d = Matrices({'n', 'j', 'k'}, {2, 6, 6})};
 }
 
+/// "nij->nik".
+LinearSolveDesc Exponential() {
+  return {.function = MatrixFunction::kExponential,
+          .a = Matrices({'n', 'i', 'j'}, {2, 6, 6}),
+          .d = Matrices({'n', 'i', 'k'}, {2, 6, 6})};
+}
+
 TEST(LinearSolveTest, ModesAreWhatTheirOperandsSay) {
   const LinearSolveDesc desc = Equations();
   ASSERT_EQ(Validate(desc), absl::OkStatus());
   const LinearSolveModes modes =
-      GroupModes(desc.a, &*desc.b, desc.d.modes).value();
+      GroupModes(desc.function, desc.a, &*desc.b, desc.d.modes).value();
   EXPECT_EQ(modes.batch, Modes({'n'}));
   EXPECT_EQ(modes.rows, Modes({'i'}));
   EXPECT_EQ(modes.columns, Modes({'j'}));
@@ -48,11 +55,38 @@ TEST(LinearSolveTest, AnInverseHasModesOfItsOwnForRows) {
   // Columns are the last two of d that a has.
   const OperandDesc a = Matrices({'p', 'r', 's', 'n', 'q'}, {2, 3, 4, 5, 6});
   const LinearSolveModes modes =
-      GroupModes(a, nullptr, {'n', 'p', 'q', 'x', 'y'}).value();
+      GroupModes(MatrixFunction::kInverse, a, nullptr,
+                 {'n', 'p', 'q', 'x', 'y'})
+          .value();
   EXPECT_EQ(modes.batch, Modes({'n'}));
   EXPECT_EQ(modes.rows, Modes({'r', 's'}));
   EXPECT_EQ(modes.columns, Modes({'p', 'q'}));
   EXPECT_EQ(modes.sides, Modes({'x', 'y'}));
+  EXPECT_EQ(modes.sides_in_a, Modes({'r', 's'}));
+}
+
+TEST(LinearSolveTest, AnExponentialHasModesOfItsOwnForColumns) {
+  EXPECT_EQ(Validate(Exponential()), absl::OkStatus());
+  // Rows are the last two of a that d has, whatever their order there.
+  const OperandDesc a =
+      Matrices({'n', 'p', 'q', 'r', 's'}, {5, 2, 3, 2, 3});
+  const LinearSolveModes modes =
+      GroupModes(MatrixFunction::kExponential, a, nullptr,
+                 {'x', 'q', 'y', 'p', 'n'})
+          .value();
+  EXPECT_EQ(modes.batch, Modes({'n'}));
+  EXPECT_EQ(modes.rows, Modes({'p', 'q'}));
+  EXPECT_EQ(modes.columns, Modes({'r', 's'}));
+  EXPECT_EQ(modes.sides, Modes({'x', 'y'}));
+  EXPECT_EQ(modes.sides_in_a, Modes({'r', 's'}));
+  // Of two modes d may have both.
+  const LinearSolveModes both =
+      GroupModes(MatrixFunction::kExponential,
+                 Matrices({'i', 'j'}, {3, 3}), nullptr, {'j', 'i'})
+          .value();
+  EXPECT_EQ(both.rows, Modes({'i'}));
+  EXPECT_EQ(both.columns, Modes({'j'}));
+  EXPECT_EQ(both.sides, Modes({'j'}));
 }
 
 TEST(LinearSolveTest, RefusesWhatAreNoEquations) {
@@ -111,6 +145,41 @@ TEST(LinearSolveTest, RefusesWhatAreNoInverses) {
   desc.d = Matrices({'n', 'j', 'k'}, {2, 6, 5});
   EXPECT_THAT(Validate(desc),
               IsInvalid("MODE_EXTENT_MISMATCH", "mode 'k' of d has extent 5"));
+}
+
+TEST(LinearSolveTest, RefusesWhatAreNoExponentials) {
+  LinearSolveDesc desc = Exponential();
+  desc.d = Matrices({'n', 'i'}, {2, 6});
+  EXPECT_THAT(Validate(desc),
+              IsInvalid("MODES_OF_EXPONENTIAL", "lacks 1 modes"));
+  desc.d = Matrices({'n', 'i', 'j'}, {2, 6, 6});
+  EXPECT_THAT(Validate(desc),
+              IsInvalid("MODES_OF_EXPONENTIAL", "as in nij->nik"));
+  desc.d = Matrices({'k', 'l'}, {6, 6});
+  EXPECT_THAT(Validate(desc), IsInvalid("MODES_OF_EXPONENTIAL", "has 0 of"));
+  desc.d = Matrices({'n', 'i', 'k'}, {2, 6, 5});
+  EXPECT_THAT(Validate(desc),
+              IsInvalid("MODE_EXTENT_MISMATCH", "mode 'k' of d has extent 5"));
+  desc = Exponential();
+  desc.b = desc.a;
+  EXPECT_THAT(Validate(desc), IsInvalid("RIGHT_SIDE_UNWANTED", "a alone"));
+  // As many rows as columns, but not one for one.
+  desc.b.reset();
+  desc.a = Matrices({'p', 'q', 'r', 's'}, {2, 3, 3, 2});
+  desc.d = Matrices({'p', 'q', 'x', 'y'}, {2, 3, 3, 2});
+  EXPECT_THAT(Validate(desc), IsInvalid("MATRIX_NOT_SQUARE",
+                                        "mode 'p' of rows has extent 2"));
+}
+
+TEST(LinearSolveTest, AnExponentialIsCountedByRowsOfD) {
+  LinearSolveDesc desc = Exponential();
+  desc.structure = MatrixStructure::kPositiveDefinite;
+  const LinearSolveProblem problem = Canonicalize(desc);
+  EXPECT_EQ(problem.structure, MatrixStructure::kHermitian);
+  EXPECT_EQ(problem.rows[0], (LoopMode<2>{6, {6, 6}}));
+  EXPECT_EQ(problem.columns[0], (LoopMode<2>{6, {1, 0}}));
+  EXPECT_EQ(problem.sides[0], (LoopMode<2>{6, {0, 1}}));
+  EXPECT_DOUBLE_EQ(FlopCount(problem), 2 * 56 * 216 / 3.0);
 }
 
 TEST(LinearSolveTest, ProblemsKeepTheOrderThatNumbersRows) {

@@ -3,6 +3,7 @@
 #include <array>
 #include <map>
 #include <random>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -78,6 +79,34 @@ TEST(PlanKeyCodecTest, ReductionsAlongAModeAreOfAnotherKind) {
             AnyProblem(along));
   std::string spoilt = EncodePlanKey(KeyOf(other));
   ExpectRefusedOrFaithful(spoilt.replace(1, 1, 1, 2));
+}
+
+TEST(PlanKeyCodecTest, SamplesAndExponentialsAreOfOtherKinds) {
+  const FactorizationProblem svd{.method = FactorizationMethod::kSvd,
+                                 .rows = {{9, {1, 1}}},
+                                 .columns = {{8, {9, 1}}},
+                                 .inner_extent = 2,
+                                 .inner_stride_left = 9,
+                                 .inner_stride_right = 8};
+  FactorizationProblem sampled = svd;
+  sampled.sampled = 5;
+  FactorizationProblem iterated = sampled;
+  iterated.power_iterations = 1;
+  const LinearSolveProblem inverse{.has_b = false};
+  LinearSolveProblem exponential = inverse;
+  exponential.function = MatrixFunction::kExponential;
+  const std::pair<AnyProblem, int> kinds[] = {
+      {svd, 5}, {sampled, 9}, {iterated, 9}, {inverse, 6}, {exponential, 8}};
+  std::set<std::string> all;
+  for (const auto& [problem, kind] : kinds) {
+    std::string bytes = EncodePlanKey(KeyOf(problem));
+    EXPECT_EQ(bytes[1], kind);
+    EXPECT_EQ(DecodePlanKey(bytes)->problem, problem);
+    EXPECT_TRUE(all.insert(bytes).second);
+    for (char other = 0; other < 10; ++other) {
+      ExpectRefusedOrFaithful(bytes.replace(1, 1, 1, other));
+    }
+  }
 }
 
 TEST(PlanKeyCodecTest, EveryFieldChangesTheBytes) {
@@ -272,6 +301,32 @@ TEST(CheckProblemTest, RefusesWhatKernelsDoNotExpect) {
   change(sorted, [](auto& p) { p.unary_a = UnaryOperator::kNeg; });
   change(sorted, [](auto& p) { p.type_a = ElementType::kComplex64; });
   change(sorted, [](auto& p) { p.type_d = ElementType::kInt32; });
+  const FactorizationProblem sampled{.method = FactorizationMethod::kSvd,
+                                     .rows = {{9, {1, 1}}},
+                                     .columns = {{8, {9, 1}}},
+                                     .inner_extent = 2,
+                                     .inner_stride_left = 9,
+                                     .inner_stride_right = 8,
+                                     .sampled = 5,
+                                     .power_iterations = 2};
+  ASSERT_TRUE(CheckProblem(sampled).ok()) << CheckProblem(sampled);
+  change(sampled, [](auto& p) { p.sampled = 1; });
+  change(sampled, [](auto& p) { p.sampled = 8; });
+  change(sampled, [](auto& p) { p.sampled = 0; });
+  change(sampled, [](auto& p) { p.power_iterations = -1; });
+  change(sampled, [](auto& p) { p.method = FactorizationMethod::kQr; });
+  const LinearSolveProblem exponential{
+      .function = MatrixFunction::kExponential,
+      .has_b = false,
+      .rows = {{4, {1, 1}}},
+      .columns = {{4, {4, 0}}},
+      .sides = {{4, {0, 4}}}};
+  ASSERT_TRUE(CheckProblem(exponential).ok()) << CheckProblem(exponential);
+  change(exponential, [](auto& p) { p.function = MatrixFunction::kInverse; });
+  change(exponential, [](auto& p) { p.has_b = true; });
+  change(exponential, [](auto& p) {
+    p.structure = MatrixStructure::kPositiveDefinite;
+  });
   const ContractionProblem contraction;
   ASSERT_TRUE(CheckProblem(contraction).ok()) << CheckProblem(contraction);
   change(contraction, [](auto& p) { p.conj_a = true; });

@@ -70,6 +70,9 @@ inline core::FactorizationDesc RandomFactorization(std::mt19937& rng) {
           ->inner_extent;
   if (is_svd && rng() % 2 == 0) {
     extents[inner[0]] = 1 + static_cast<int64_t>(rng() % extents[inner[0]]);
+    if (rng() % 2 == 0) {
+      desc.sampling.emplace().oversampling = static_cast<int64_t>(rng() % 3);
+    }
   }
   lay_out(desc.left, type);
   if (desc.right) lay_out(*desc.right, type);
@@ -77,7 +80,7 @@ inline core::FactorizationDesc RandomFactorization(std::mt19937& rng) {
   return desc;
 }
 
-/// Equations of small matrices, packed, or an inverse.
+/// Equations of small matrices, packed, an inverse or an exponential.
 inline core::LinearSolveDesc RandomLinearSolve(std::mt19937& rng) {
   const core::ElementType types[] = {
       core::ElementType::kFloat32, core::ElementType::kFloat64,
@@ -101,6 +104,10 @@ inline core::LinearSolveDesc RandomLinearSolve(std::mt19937& rng) {
   if (rng() % 2 == 0) desc.a.unary = core::UnaryOperator::kConj;
   if (rng() % 3 == 0) {
     desc.d = operand({0, 3, 4, 5, 6}, {batch, more, rows, rows, more});
+    if (rng() % 2 == 0) return desc;
+    desc.function = core::MatrixFunction::kExponential;
+    desc.a = operand({0, 1, 2, 3, 4}, {batch, rows, more, rows, more});
+    desc.d = operand({0, 2, 5, 1, 6}, {batch, more, rows, rows, more});
     return desc;
   }
   desc.b = operand({5, 2, 0, 1}, {sides, more, batch, rows});

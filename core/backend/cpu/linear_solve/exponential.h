@@ -1,0 +1,239 @@
+// Exponentials of matrices, whoever multiplies and eliminates.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "core/backend/cpu/linear_solve/equations.h"
+#include "core/base/checked_math.h"
+#include "core/device/interruption.h"
+#include "core/problem/exponential.h"
+
+namespace tensord::core {
+
+/// Squares of the matrix's extent that an exponential is computed in, from
+/// equations.matrix on.
+inline constexpr int64_t kExponentialSquares = 7;
+
+/// exp(A) = r(2^-s A)^(2^s), r = p / q being a Pade approximant of degree m
+/// around 0, with m and s as ExponentialChoice finds them.
+///
+/// Steps is what EquationsSolution says of Begin(), with W.
+template <typename W, typename Steps>
+class Exponential {
+ public:
+  Exponential(const Equations<W>& equations, const Steps& steps,
+              ForParts for_parts)
+      : n_(equations.extent),
+        steps_(steps),
+        for_parts_(for_parts),
+        a_(equations.matrix),
+        result_(equations.right()) {
+    W* next = result_;
+    for (W** const square : {&a2_, &a4_, &a6_, &rest_, &sum_}) {
+      *square = next += n_ * n_;
+    }
+  }
+
+  /// Replaces equations.right() by the exponential of equations.matrix, which
+  /// is finite. Gives 0, or the first pivot that is none, counted from 1.
+  int64_t Compute() {
+    const ExponentialChoice choice = Choose();
+    if (Stops()) return 0;
+    if (choice.degree <= 9) {
+      SetQuotientByPowers(choice.degree);
+    } else {
+      SetQuotient13();
+    }
+    if (Stops()) return 0;
+    const int64_t pivot = steps_.FactorGeneral();
+    if (pivot > 0) return pivot;
+    steps_.SolveUpper(/*has_unit_diagonal=*/false);
+    W* from = result_;
+    W* to = a2_;
+    for (int k = 0; k < choice.squarings && !Stops(); ++k) {
+      steps_.Multiply(from, from, to);
+      std::swap(from, to);
+    }
+    if (from != result_) {
+      ForColumns([&](int64_t begin, int64_t end) {
+        std::copy(from + begin, from + end, result_ + begin);
+      });
+    }
+    return 0;
+  }
+
+ private:
+  using Real = decltype(std::abs(W()));
+  struct Summand {
+    double factor;
+    const W* matrix;
+  };
+
+  static bool Stops() { return CurrentWork::ShouldStop(); }
+
+  /// Leaves the powers that the degree takes, scaled.
+  ExponentialChoice Choose() {
+    const double norm = Norm(a_);
+    ExponentialChooser chooser(norm, std::is_same_v<Real, float>);
+    if (const int power = chooser.power_before(); power > 0) Scale(a_, power);
+    const auto log2_of_power = [&](int power) { return Log2OfPower(power); };
+    steps_.Multiply(a_, a_, a2_);
+    if (chooser.TakesSquare(Norm(a2_), log2_of_power) || Stops()) {
+      return chooser.choice();
+    }
+    steps_.Multiply(a2_, a2_, a4_);
+    if (chooser.TakesFourth(Norm(a4_), log2_of_power) || Stops()) {
+      return chooser.choice();
+    }
+    steps_.Multiply(a2_, a4_, a6_);
+    chooser.TakeSixth(Norm(a6_), log2_of_power);
+    if (chooser.choice().degree == 9) steps_.Multiply(a4_, a4_, rest_);
+    if (const int power = chooser.power_behind(); power > 0) {
+      Scale(a_, power);
+      Scale(a2_, 2 * power);
+      Scale(a4_, 4 * power);
+      Scale(a6_, 6 * power);
+    }
+    return chooser.choice();
+  }
+
+  /// q in place of the matrix, and p behind it: the even terms minus and plus
+  /// the odd ones.
+  void SetQuotientByPowers(int degree) {
+    const std::vector<double> c = PadeCoefficients(degree);
+    const W* const powers[] = {a2_, a4_, a6_, rest_};
+    const auto sum = [&](int first) {
+      std::vector<Summand> summands;
+      for (int k = first + 2; k <= degree; k += 2) {
+        summands.push_back({c[k], powers[k / 2 - 1]});
+      }
+      SetSum(c[first], summands);
+    };
+    sum(1);
+    steps_.Multiply(a_, sum_, result_);
+    sum(0);
+    Divide();
+  }
+  void SetQuotient13() {
+    const std::vector<double> c = PadeCoefficients(13);
+    const auto sum = [&](int first) {
+      SetSum(0, {{c[first + 12], a6_}, {c[first + 10], a4_}, {c[first + 8], a2_}});
+      std::swap(sum_, rest_);
+      steps_.Multiply(a6_, rest_, sum_);
+      SetSum(c[first],
+             {{1, sum_}, {c[first + 6], a6_}, {c[first + 4], a4_}, {c[first + 2], a2_}});
+    };
+    sum(1);
+    steps_.Multiply(a_, sum_, result_);
+    sum(0);
+    Divide();
+  }
+  /// Of odd terms in the result and even ones in the sum.
+  void Divide() {
+    ForColumns([&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        a_[i] = sum_[i] - result_[i];
+        result_[i] = sum_[i] + result_[i];
+      }
+    });
+  }
+
+  /// The sum becomes factor * identity + the summands, of which it may be the
+  /// first.
+  void SetSum(double factor, const std::vector<Summand>& summands) {
+    ForColumns([&](int64_t begin, int64_t end) {
+      bool is_first = true;
+      for (const auto& [own_factor, matrix] : summands) {
+        const auto own = static_cast<Real>(own_factor);
+        if (is_first) {
+          for (int64_t i = begin; i < end; ++i) sum_[i] = own * matrix[i];
+        } else {
+          for (int64_t i = begin; i < end; ++i) sum_[i] += own * matrix[i];
+        }
+        is_first = false;
+      }
+      for (int64_t k = begin / n_; k < end / n_; ++k) {
+        sum_[k * (n_ + 1)] += static_cast<Real>(factor);
+      }
+    });
+  }
+
+  void Scale(W* matrix, int power) {
+    const auto factor = static_cast<Real>(std::ldexp(1.0, -power));
+    ForColumns([&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) matrix[i] *= factor;
+    });
+  }
+
+  /// The largest sum of absolute values of a column.
+  double Norm(const W* matrix) {
+    sums_.assign(static_cast<size_t>(n_), 0);
+    ForColumns([&](int64_t begin, int64_t end) {
+      for (int64_t column = begin / n_; column < end / n_; ++column) {
+        double sum = 0;
+        for (int64_t row = 0; row < n_; ++row) {
+          sum += static_cast<double>(std::abs(matrix[row + column * n_]));
+        }
+        sums_[static_cast<size_t>(column)] = sum;
+      }
+    });
+    return *std::ranges::max_element(sums_);
+  }
+
+  /// The logarithm of the norm of that power of the matrix's absolute values.
+  double Log2OfPower(int power) {
+    ForColumns([&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) sum_[i] = std::abs(a_[i]);
+    });
+    std::vector<double> from(static_cast<size_t>(n_), 1);
+    double log2 = 0;
+    for (int k = 0; k < power && !Stops(); ++k) {
+      sums_.assign(static_cast<size_t>(n_), 0);
+      ForColumns([&](int64_t begin, int64_t end) {
+        for (int64_t column = begin / n_; column < end / n_; ++column) {
+          double sum = 0;
+          for (int64_t row = 0; row < n_; ++row) {
+            sum += static_cast<double>(std::real(sum_[row + column * n_])) *
+                   from[static_cast<size_t>(row)];
+          }
+          sums_[static_cast<size_t>(column)] = sum;
+        }
+      });
+      const double largest = *std::ranges::max_element(sums_);
+      if (largest == 0) return -std::numeric_limits<double>::infinity();
+      log2 += std::log2(largest);
+      for (double& sum : sums_) sum /= largest;
+      std::swap(from, sums_);
+    }
+    return log2;
+  }
+
+  /// Calls body(begin, end) for the elements of some columns at a time.
+  template <typename Body>
+  void ForColumns(const Body& body) {
+    constexpr int64_t kElements = 1 << 16;
+    const int64_t columns = std::clamp<int64_t>(kElements / n_, 1, n_);
+    for_parts_(CeilDivide(n_, columns), [&](int64_t part) {
+      body(part * columns * n_, std::min(n_, (part + 1) * columns) * n_);
+    });
+  }
+
+  const int64_t n_;
+  const Steps& steps_;
+  ForParts for_parts_;
+  W* const a_;
+  W* const result_;
+  W *a2_, *a4_, *a6_;
+  W* rest_;  // a^8, or for sums
+  W* sum_;
+  std::vector<double> sums_;  // (column)
+};
+
+}  // namespace tensord::core

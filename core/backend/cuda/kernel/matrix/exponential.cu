@@ -1,0 +1,137 @@
+// What exponentials take beside products and equations. Each element is visited
+// once: all of it takes little beside those.
+#include <cmath>
+#include <cstdint>
+
+#include "core/backend/cuda/kernel/launch.cuh"
+#include "core/backend/cuda/kernel/matrix/exponential_tasks.h"
+#include "core/backend/cuda/kernel/matrix/matrix_elements.cuh"
+
+namespace tensord::core::cuda {
+namespace {
+
+/// Numbers that are not negative have the order of their bits.
+__device__ __forceinline__ void RaiseTo(double* largest, double x) {
+  atomicMax(reinterpret_cast<unsigned long long*>(largest),
+            static_cast<unsigned long long>(__double_as_longlong(x)));
+}
+
+/// A warp takes a column.
+template <typename T>
+__global__ void __launch_bounds__(kThreads)
+    Sums(const SumsTask __grid_constant__ task) {
+  const Matrices& m = task.matrices;
+  const int64_t warps = int64_t{gridDim.x} * (kThreads / 32);
+  const int lane = threadIdx.x % 32;
+  for (int64_t index = int64_t{blockIdx.x} * (kThreads / 32) + threadIdx.x / 32;
+       index < m.count * m.columns; index += warps) {
+    const int64_t matrix = index / m.columns;
+    const int64_t column = index - matrix * m.columns;
+    const T* const a =
+        static_cast<const T*>(m.data) + matrix * m.stride + column * m.rows;
+    const double* const weights =
+        task.weights == nullptr ? nullptr : task.weights + matrix * m.rows;
+    double sum = 0;
+    for (int64_t row = lane; row < m.rows; row += 32) {
+      const double size = static_cast<double>(Magnitude(a[row]));
+      sum += weights == nullptr ? size : size * weights[row];
+    }
+    for (int distance = 16; distance > 0; distance /= 2) {
+      sum += __shfl_xor_sync(~0u, sum, distance);
+    }
+    if (lane != 0) continue;
+    if (weights != nullptr && task.divisors[matrix] > 0) {
+      sum /= task.divisors[matrix];
+    }
+    if (task.sums != nullptr) task.sums[index] = sum;
+    RaiseTo(task.largest + matrix, sum);
+  }
+}
+
+template <typename T>
+__global__ void __launch_bounds__(kThreads)
+    Divide(const DivideTask __grid_constant__ task) {
+  T* const a = static_cast<T*>(task.matrices.data);
+  ForEachPlace(task.matrices, [&](const Place& place) {
+    const int power = task.times * task.powers[place.matrix];
+    if (power != 0) a[place.offset] = WithPower(a[place.offset], -power);
+  });
+}
+
+template <typename T>
+__global__ void __launch_bounds__(kThreads)
+    Combine(const CombineTask __grid_constant__ task) {
+  using Real = RealOf<T>;
+  T* const to = static_cast<T*>(task.to.data);
+  ForEachPlace(task.to, [&](const Place& place) {
+    T sum = T(0);
+#pragma unroll
+    for (int i = 0; i < CombineTask::kMost; ++i) {
+      if (i >= task.summand_count) break;
+      sum += static_cast<Real>(task.factors[i]) *
+             static_cast<const T*>(task.summands[i])[place.offset];
+    }
+    if (place.row == place.column) sum += T(static_cast<Real>(task.of_identity));
+    to[place.offset] = sum;
+  });
+}
+
+template <typename T>
+__global__ void __launch_bounds__(kThreads)
+    Quotient(const QuotientTask __grid_constant__ task) {
+  T* const odd = static_cast<T*>(task.odd.data);
+  const T* const even = static_cast<const T*>(task.even);
+  T* const minus = static_cast<T*>(task.minus);
+  ForEachPlace(task.odd, [&](const Place& place) {
+    const T x = odd[place.offset], y = even[place.offset];
+    minus[place.offset] = y - x;
+    odd[place.offset] = y + x;
+  });
+}
+
+template <typename T>
+__global__ void __launch_bounds__(kThreads)
+    Finished(const FinishedTask __grid_constant__ task) {
+  const T* const from = static_cast<const T*>(task.from.data);
+  T* const to = static_cast<T*>(task.to);
+  ForEachPlace(task.from, [&](const Place& place) {
+    if (task.squarings[place.matrix] > task.done) return;
+    to[place.offset] = from[place.offset];
+  });
+}
+
+}  // namespace
+
+cudaError_t QueueSums(const SumsTask& task, cudaStream_t stream) {
+  const Matrices& m = task.matrices;
+  return VisitMatrixType(m.type, [&]<typename T>(T) {
+    return Launch(GridOf(m.count * m.columns * 32, kThreads), stream, &Sums<T>,
+                  task);
+  });
+}
+
+cudaError_t QueueDivide(const DivideTask& task, cudaStream_t stream) {
+  return VisitMatrixType(task.matrices.type, [&]<typename T>(T) {
+    return Launch(GridFor(task.matrices), stream, &Divide<T>, task);
+  });
+}
+
+cudaError_t QueueCombine(const CombineTask& task, cudaStream_t stream) {
+  return VisitMatrixType(task.to.type, [&]<typename T>(T) {
+    return Launch(GridFor(task.to), stream, &Combine<T>, task);
+  });
+}
+
+cudaError_t QueueQuotient(const QuotientTask& task, cudaStream_t stream) {
+  return VisitMatrixType(task.odd.type, [&]<typename T>(T) {
+    return Launch(GridFor(task.odd), stream, &Quotient<T>, task);
+  });
+}
+
+cudaError_t QueueFinished(const FinishedTask& task, cudaStream_t stream) {
+  return VisitMatrixType(task.from.type, [&]<typename T>(T) {
+    return Launch(GridFor(task.from), stream, &Finished<T>, task);
+  });
+}
+
+}  // namespace tensord::core::cuda

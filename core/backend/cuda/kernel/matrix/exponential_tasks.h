@@ -1,0 +1,62 @@
+// What the kernels around exponentials of matrices are given, and the functions
+// that queue them. Plain C++: made by .cc files, run by the .cu file.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "core/backend/cuda/kernel/matrix/matrix_tasks.h"
+
+namespace tensord::core::cuda {
+
+/// The sums of the absolute values of each column, times weights of rows over
+/// their divisor.
+struct SumsTask {
+  Matrices matrices;
+  const double* weights = nullptr;   // (count, rows); null: ones
+  const double* divisors = nullptr;  // (count), with weights; not of 0
+  double* sums = nullptr;            // (count, columns); null: not wanted
+  double* largest = nullptr;         // (count), of zeros before
+};
+cudaError_t QueueSums(const SumsTask& task, cudaStream_t stream);
+
+/// Divides each matrix by 2^(times * its power).
+struct DivideTask {
+  Matrices matrices;
+  const int32_t* powers = nullptr;  // (count)
+  int32_t times = 1;
+};
+cudaError_t QueueDivide(const DivideTask& task, cudaStream_t stream);
+
+/// to = of_identity * identity + the sum of factor * matrices, which lie as
+/// those of `to`, and of which the first may be these.
+struct CombineTask {
+  static constexpr int kMost = 4;
+
+  Matrices to;
+  double of_identity = 0;
+  int summand_count = 0;
+  double factors[kMost] = {};
+  const void* summands[kMost] = {};
+};
+cudaError_t QueueCombine(const CombineTask& task, cudaStream_t stream);
+
+/// minus = even - odd, and odd becomes even + odd. All lie as `odd`.
+struct QuotientTask {
+  Matrices odd;
+  const void* even = nullptr;
+  void* minus = nullptr;
+};
+cudaError_t QueueQuotient(const QuotientTask& task, cudaStream_t stream);
+
+/// Copies those matrices that have been squared as often as they are to be.
+struct FinishedTask {
+  Matrices from;
+  void* to = nullptr;
+  const int32_t* squarings = nullptr;  // (count)
+  int32_t done = 0;
+};
+cudaError_t QueueFinished(const FinishedTask& task, cudaStream_t stream);
+
+}  // namespace tensord::core::cuda
