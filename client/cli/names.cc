@@ -127,6 +127,12 @@ const std::map<std::string, MatrixStructure>& MatrixStructureNames() {
   return names;
 }
 
+const std::map<std::string, bool>& MatrixFunctionNames() {
+  static const auto& names = *new std::map<std::string, bool>{
+      {"inverse", false}, {"exponential", true}};
+  return names;
+}
+
 const std::map<std::string, Absorb>& AbsorbNames() {
   static const auto& names =
       *new std::map<std::string, Absorb>{{"none", Absorb::kNone},

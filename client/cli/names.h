@@ -22,6 +22,8 @@ const std::map<std::string, PathMethod>& PathMethodNames();
 const std::map<std::string, Selection>& SelectionNames();
 const std::map<std::string, FactorizationMethod>& FactorizationMethodNames();
 const std::map<std::string, MatrixStructure>& MatrixStructureNames();
+/// What is computed of a matrix alone, and whether it is the exponential.
+const std::map<std::string, bool>& MatrixFunctionNames();
 const std::map<std::string, Absorb>& AbsorbNames();
 const std::map<std::string, ElementType>& ElementTypeNames();
 

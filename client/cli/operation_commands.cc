@@ -44,9 +44,15 @@ struct OperationArguments {
   BinaryOperator op_ab = BinaryOperator::kMul;  // element-wise, a with b
   MatrixStructure structure = MatrixStructure::kGeneral;  // of equations
   bool has_unit_diagonal = false;                         // of equations
+  bool is_exponential = false;                            // not an inverse
   std::optional<std::string> along;  // of a reduction, a label
   Sorting sorting = Sorting::kNone;
   ExecutionOptions execution;
+};
+
+struct SamplingArguments {
+  bool is_wanted = false;
+  Sampling numbers;
 };
 
 struct FactorizeArguments {
@@ -55,6 +61,7 @@ struct FactorizeArguments {
   std::string input;                 // file, perhaps with an index
   std::vector<std::string> outputs;  // files, of the results in their order
   FactorizeOptions options;
+  SamplingArguments sampling;
 };
 
 /// `ij,jk->ik` taken apart.
@@ -173,8 +180,12 @@ absl::StatusOr<RemoteTensor> Run(Session& session,
       return session.Elementwise(in[0], arguments.op_ab, in[1], arguments.op,
                                  in[2], typed.d, typed.elementwise);
     case OperationKind::kSolve:
-      return in.size() == 2 ? session.Solve(in[0], in[1], typed.d, typed.solve)
-                            : session.Invert(in[0], typed.d, typed.solve);
+      if (in.size() == 2) {
+        return session.Solve(in[0], in[1], typed.d, typed.solve);
+      }
+      return arguments.is_exponential
+                 ? session.Expm(in[0], typed.d, typed.solve)
+                 : session.Invert(in[0], typed.d, typed.solve);
     default: return session.Permute(in[0], typed.d, typed.permute);
   }
 }
@@ -197,8 +208,11 @@ absl::StatusOr<Explanation> Explain(const Session& session,
                                         arguments.op, in[2], typed.d,
                                         typed.elementwise);
     case OperationKind::kSolve:
-      return in.size() == 2
-                 ? session.ExplainSolve(in[0], in[1], typed.d, typed.solve)
+      if (in.size() == 2) {
+        return session.ExplainSolve(in[0], in[1], typed.d, typed.solve);
+      }
+      return arguments.is_exponential
+                 ? session.ExplainExpm(in[0], typed.d, typed.solve)
                  : session.ExplainInvert(in[0], typed.d, typed.solve);
     default: return session.ExplainPermute(in[0], typed.d, typed.permute);
   }
@@ -263,6 +277,9 @@ int RunOperation(const CommandLine& line, const OperationArguments& arguments) {
   const absl::StatusOr<Subscripts> subscripts = Split(arguments);
   if (!subscripts.ok()) {
     return FailUsage(std::string(subscripts.status().message()));
+  }
+  if (arguments.is_exponential && arguments.inputs.size() == 2) {
+    return FailUsage("--function exponential has no b, but there are two files");
   }
   if (arguments.kind == OperationKind::kSolve && arguments.inputs.size() == 1 &&
       arguments.unary_b != UnaryOperator::kIdentity) {
@@ -411,11 +428,11 @@ constexpr OperationHelp kOperations[] = {
      "--op take takes a at indices",
      "Modes of a, perhaps b, c, and the result, e.g. \"ij,j->ij\"", 3},
     {OperationKind::kSolve, "solve",
-     "d of the equations a * d = b, or the inverse of a: tensorctl solve "
-     "\"ij,ik->jk\" a.npy b.npy -o d.npy",
+     "d of the equations a * d = b, or the inverse or exponential of a: "
+     "tensorctl solve \"ij,ik->jk\" a.npy b.npy -o d.npy",
      "Modes of a, perhaps b, and the result, e.g. \"ij,ik->jk\": those of a "
      "and b alone are rows, those of a and d alone columns; of an inverse "
-     "\"ij->jk\"",
+     "\"ij->jk\", of an exponential \"ij->ik\" or \"ij->ij\"",
      2},
 };
 
@@ -431,6 +448,8 @@ void AddStructure(CLI::App& command, OperationArguments& operation) {
             "is read");
   command.add_flag("--unit-diagonal", operation.has_unit_diagonal,
                    "The diagonal of the triangle is ones, and not read");
+  AddChoice(command, "--function", operation.is_exponential,
+            MatrixFunctionNames(), "What is computed without b");
   AddChoice(command, "--unary-a", operation.unary_a, UnaryOperatorNames(),
             "Applied to each element of a first, conj alone");
   AddChoice(command, "--unary-b", operation.unary_b, UnaryOperatorNames(),
@@ -486,6 +505,25 @@ void AddPadding(CLI::App& command, OperationArguments& operation) {
       ->needs(pad);
 }
 
+void AddSampling(CLI::App& command, SamplingArguments& sampling) {
+  CLI::Option* const randomized = command.add_flag(
+      "--randomized", sampling.is_wanted,
+      "Of svd, with --rank: the values may be those that a random sample finds");
+  command
+      .add_option("--oversampling", sampling.numbers.oversampling,
+                  "Columns of the sample beyond the rank, 10 unless given")
+      ->needs(randomized);
+  command
+      .add_option("--power-iterations", sampling.numbers.power_iterations,
+                  "How often it is multiplied by the adjoint and the matrix, 2 "
+                  "unless given")
+      ->needs(randomized);
+  command
+      .add_option("--seed", sampling.numbers.seed,
+                  "Of its random numbers, 0 unless given")
+      ->needs(randomized);
+}
+
 void AddFactorize(CLI::App& app, bool explain, CommandLine& line) {
   const auto factorize = std::make_shared<FactorizeArguments>();
   factorize->explain = explain;
@@ -531,9 +569,15 @@ void AddFactorize(CLI::App& app, bool explain, CommandLine& line) {
             "Of svd: which factor is multiplied by the values");
   command->add_flag("--renormalize", truncation.renormalizes,
                     "Of svd: scale what is kept to the norm of all");
+  AddSampling(*command, factorize->sampling);
   AddCommonOptions(*command, factorize->options);
-  command->callback(
-      [&line, factorize] { line.exit_code = RunFactorize(line, *factorize); });
+  command->callback([&line, factorize] {
+    const SamplingArguments& sampling = factorize->sampling;
+    if (sampling.is_wanted) {
+      factorize->options.truncation.sampling = sampling.numbers;
+    }
+    line.exit_code = RunFactorize(line, *factorize);
+  });
 }
 
 }  // namespace

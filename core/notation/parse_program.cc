@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <variant>
@@ -25,6 +27,7 @@ constexpr absl::string_view kConjugate = "conj";
 constexpr absl::string_view kAdjoint = "adjoint";
 constexpr absl::string_view kTensorscalar = "tensorscalar";
 constexpr absl::string_view kScalar = "scalar";
+constexpr absl::string_view kNorm = "norm";
 constexpr absl::string_view kDiagonal = "Diagonal";
 constexpr absl::string_view kFactorWanted =
     "a tensor, a scalar, a number, a function or '('";
@@ -42,6 +45,58 @@ std::optional<BinaryOperator> ComparisonOf(const Token& token) {
 }
 
 bool IsPower(const Token& token) { return token.Is("^") || token.Is("**"); }
+
+/// How often labels occur.
+using Counts = std::map<std::string, int>;
+
+/// Whether a factor whose parts have labels so often has them for itself.
+bool AreOwn(const Factor& factor, const Counts& inside) {
+  return factor.is_scalar ||
+         (factor.is_divisor && !factor.parts().empty() &&
+          std::ranges::all_of(inside, [](const auto& counted) {
+            return counted.second == 2;
+          }));
+}
+
+/// Of terms that which has a label most often counts.
+Counts CountsOf(std::span<const Sum> sums) {
+  Counts most;
+  for (const Sum& sum : sums) {
+    for (const Term& term : sum.terms) {
+      Counts counts;
+      for (const Factor& factor : term.factors) {
+        const Counts inside = CountsOf(factor.parts());
+        if (AreOwn(factor, inside)) continue;
+        for (const auto& [label, count] : inside) counts[label] += count;
+        if (const auto* const tensor =
+                std::get_if<TensorReference>(&factor.value)) {
+          for (const Label& label : tensor->labels) ++counts[label.text];
+        }
+      }
+      for (const auto& [label, count] : counts) {
+        most[label] = std::max(most[label], count);
+      }
+    }
+  }
+  return most;
+}
+
+/// Gives those labels that are summed, having occurred twice, other names.
+void RenameSummed(const Counts& counts, std::span<Sum> sums) {
+  for (Sum& sum : sums) {
+    for (Term& term : sum.terms) {
+      for (Factor& factor : term.factors) {
+        if (AreOwn(factor, CountsOf(factor.parts()))) continue;
+        RenameSummed(counts, factor.parts());
+        auto* const tensor = std::get_if<TensorReference>(&factor.value);
+        if (tensor == nullptr) continue;
+        for (Label& label : tensor->labels) {
+          if (counts.at(label.text) > 1) label.text += "#";
+        }
+      }
+    }
+  }
+}
 
 }  // namespace
 
@@ -274,6 +329,10 @@ absl::StatusOr<Factor> Parser::ReadNamed() {
     TENSORD_RETURN_IF_ERROR(ReadGroup(factor));
     return factor;
   }
+  if (is_call && tensor.name == kNorm) {
+    TENSORD_RETURN_IF_ERROR(ReadNorm(factor));
+    return factor;
+  }
   if (is_call && tensor.name != kDiagonal) {
     TENSORD_RETURN_IF_ERROR(ReadCall(tensor, factor));
     return factor;
@@ -286,6 +345,37 @@ absl::StatusOr<Factor> Parser::ReadNamed() {
     TENSORD_RETURN_IF_ERROR(ReadBrackets(tensor, nullptr));
   }
   return TakeAtIndices(std::move(tensor), before);
+}
+
+absl::Status Parser::ReadNorm(Factor& factor) {
+  const int64_t before = factor_count_;
+  Factor first;
+  first.position = factor.position;
+  TENSORD_RETURN_IF_ERROR(ReadGroup(first));
+  // It stands twice in what is computed.
+  for (int64_t count = factor_count_ - before; count > 0; --count) {
+    TENSORD_RETURN_IF_ERROR(CountFactor());
+  }
+  Factor second = first;
+  RenameSummed(CountsOf(second.parts()), second.parts());
+  Conjugate(first);
+  Sum squares = SumOf(std::move(first));
+  squares.terms[0].factors.push_back(std::move(second));
+  const auto called = [&](UnaryOperator op, Sum argument) {
+    Factor result;
+    result.position = factor.position;
+    Call& call = result.value.emplace<Call>();
+    call.function = op;
+    call.arguments.push_back(std::move(argument));
+    return result;
+  };
+  Factor scalar;
+  scalar.position = factor.position;
+  scalar.is_scalar = true;
+  scalar.value.emplace<std::vector<Sum>>().push_back(
+      SumOf(called(UnaryOperator::kReal, std::move(squares))));
+  factor = called(UnaryOperator::kSqrt, SumOf(std::move(scalar)));
+  return absl::OkStatus();
 }
 
 absl::Status Parser::ReadDiagonal(TensorReference& tensor) {

@@ -49,6 +49,8 @@ class Parser {
   absl::Status ReadExponent(Factor& factor);
   /// What begins with a name: a tensor, or a function's value.
   absl::StatusOr<Factor> ReadNamed();
+  /// `norm(x)` is `sqrt(tensorscalar(real(conj((x))*(x))))`.
+  absl::Status ReadNorm(Factor& factor);
   absl::Status ReadDiagonal(TensorReference& tensor);
   absl::Status ReadCall(const TensorReference& name, Factor& factor);
   /// Goes a level deeper, to what comes behind a '(' or an exponent's sign.

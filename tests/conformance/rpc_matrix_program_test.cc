@@ -96,6 +96,35 @@ TEST_F(RpcMatrixProgramTest, EquationsAreSolvedEachTime) {
   }
 }
 
+// They wait for numbers of the device, each time.
+TEST_F(RpcMatrixProgramTest, ExponentialsAreComputedEachTime) {
+  const std::string a = Filled({2, 2});
+  ASSERT_THAT(Upload({Chunk(a, 0, std::vector<float>{0, 3, 0, 0})}), IsOk());
+  v1::ProgramSpec spec = Statements(
+      "B[i,j] := 2*A[i,j]; E[i,j] := expm(B[i,j]); F[i,k] := E[i,j]*E[j,k]; "
+      "n = norm(A[i,j])",
+      {{"A", a}});
+  spec.add_outputs()->set_name("F");
+  spec.add_outputs()->set_name("n");
+  v1::Program program;
+  ASSERT_THAT(CreateProgram(spec, "", &program), IsOk());
+  EXPECT_THAT(program.explanation().text(),
+              HasSubstr("E[i,j] = expm(B[i,j])  # " + KernelPrefix() +
+                        ".solve"));
+  v1::ExecuteProgramRequest request;
+  request.set_name(program.name());
+  AddOperands({{"A", a}}, request.mutable_operands());
+  for (int i = 0; i < 4; ++i) {
+    v1::ExecuteProgramResponse response;
+    ASSERT_THAT(Execute(request, &response), IsOk());
+    const std::string f = response.results(0).tensor().name();
+    EXPECT_EQ(Values(f), (std::vector<float>{1, 12, 0, 1}));
+    EXPECT_EQ(Values(response.results(1).tensor().name()),
+              (std::vector<float>{3}));
+    ASSERT_THAT(Delete(f), IsOk());  // the next one lies where it did
+  }
+}
+
 TEST_F(RpcMatrixProgramTest, RefusedMatricesLeaveWhatTheyWriteInvalid) {
   v1::Tensor zeros;
   ASSERT_THAT(Create(CreateRequest({2, 2}), &zeros), IsOk());

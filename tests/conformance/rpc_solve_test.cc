@@ -110,6 +110,32 @@ TEST_F(RpcSolveTest, RunsAsAPlanAndInAStream) {
   EXPECT_TRUE(stream->Finish().ok());
 }
 
+TEST_F(RpcSolveTest, ComputesExponentials) {
+  const std::string zeros = Filled({2, 2});
+  ASSERT_THAT(Upload({Chunk(zeros, 0, std::vector<float>{0, 5, 0, 0})}),
+              IsOk());
+  v1::SolveLinearRequest request = Equations(zeros, zeros);
+  request.clear_b();
+  request.set_function(v1::MATRIX_FUNCTION_EXPONENTIAL);
+  *request.mutable_d() = New({'i', 'k'});
+  v1::Result result;
+  ASSERT_THAT(Solve(request, &result), IsOk());
+  EXPECT_EQ(Values(result.tensor().name()), (std::vector<float>{1, 5, 0, 1}));
+  *request.mutable_d() = New({'j', 'i'});  // transposed
+  ASSERT_THAT(Solve(request, &result), IsOk());
+  EXPECT_EQ(Values(result.tensor().name()), (std::vector<float>{1, 0, 5, 1}));
+  *request.mutable_d() = New({'i'});
+  EXPECT_THAT(Solve(request),
+              FailsWith(grpc::INVALID_ARGUMENT, "MODES_OF_EXPONENTIAL"));
+  request.set_function(static_cast<v1::MatrixFunction>(3));
+  EXPECT_THAT(Solve(request),
+              FailsWith(grpc::INVALID_ARGUMENT, "ENUM_UNKNOWN"));
+  request = Equations(zeros, zeros);
+  request.set_function(v1::MATRIX_FUNCTION_EXPONENTIAL);
+  EXPECT_THAT(Solve(request),
+              FailsWith(grpc::INVALID_ARGUMENT, "RIGHT_SIDE_UNWANTED"));
+}
+
 TEST_F(RpcSolveTest, SaysWhatDoesNotFit) {
   const std::string a = Filled({2, 2}), b = Filled({2, 1});
   v1::SolveLinearRequest request = Equations(a, b);

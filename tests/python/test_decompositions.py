@@ -105,6 +105,34 @@ def test_positive_matrices_have_a_cholesky_factor(session, rng, dtype):
     assert np.all(np.diagonal(l.numpy()).real > 0)
 
 
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_a_sample_finds_the_largest_values(session, rng, dtype):
+    left, right = random_array(rng, (300, 8), dtype), random_array(rng, (8, 200), dtype)
+    a = session.upload(left @ right)
+    options = {"method": "svd", "rank": 8, "randomized": True, "oversampling": 4}
+    u, s, v = session.factorize("ij->ik,k,kj", a, **options)
+    assert (u.shape, s.shape, v.shape) == ((300, 8), (8,), (8, 200))
+    assert s.report.kernel == "cpu.factorize.sampled_svd"
+    assert_is_product(left @ right, u.numpy() * s.numpy(), v.numpy())
+    assert_columns_are_orthonormal(u.numpy(), left @ right)
+    # Equal seeds are equal bits, by a plan, too.
+    plan = session.plan.factorize("ij->ik,k,kj", a, **options)
+    for other in plan.factorize(a), session.factorize("ij->ik,k,kj", a, **options):
+        np.testing.assert_array_equal(other[0].numpy(), u.numpy())
+    seeded = session.factorize("ij->ik,k,kj", a, seed=1, **options)
+    assert not np.array_equal(seeded[0].numpy(), u.numpy())
+    u, v = session.factorize("ij->ik,kj", a, absorb="both", cutoff=1e-2, **options)
+    assert_is_product(left @ right, u.numpy(), v.numpy())
+
+
+def test_where_a_sample_takes_more_all_values_are_computed(session, rng):
+    a = rng.standard_normal((20, 12))
+    options = {"method": "svd", "rank": 10, "randomized": True}
+    u, s, v = session.factorize("ij->ik,k,kj", a, **options)
+    assert s.report.kernel == "cpu.factorize.decomposition"
+    np.testing.assert_allclose(s.numpy(), np.linalg.svd(a)[1][:10], rtol=1e-13)
+
+
 def test_rows_and_columns_are_groups_of_modes(session, rng):
     a = rng.standard_normal((2, 3, 4, 5))
     u, s, v = session.factorize("abcd->cak,k,kdb", a, method="svd")
@@ -187,6 +215,13 @@ def test_plans_and_deferred_sessions_truncate_too(session, address, rng):
     explained = session.explain.factorize("ij->ik,k,kj", spec, method="svd")
     assert "svd" in explained.problem and explained.flops > 0
     with tensord.connect(address, deferred=True) as deferred:
+        for _ in range(2):
+            sampled = deferred.factorize(
+                "ij->ik,k,kj", a, method="svd", rank=2, randomized=True, oversampling=1
+            )
+            np.testing.assert_allclose(
+                sampled[1].numpy(), np.linalg.svd(a)[1][:2], rtol=0.2
+            )
         u, s, v = deferred.factorize("ij->ik,k,kj", a, method="svd", rank=2)
         product = deferred.einsum("ik,k,kj->ij", u, s, v)
         error = np.linalg.norm(a - product.numpy())
@@ -215,6 +250,19 @@ def test_plans_and_deferred_sessions_truncate_too(session, address, rng):
         ("ij->ik,k,kj", {"method": "svd", "absorb": "up"}, "ABSORB_UNKNOWN"),
         ("ij->ik,kj", {"method": "qr", "rank": 2}, "TRUNCATION_WITHOUT_SVD"),
         ("ij->ik,kj", {"method": "qr", "cutoff": 0.1}, "TRUNCATION_WITHOUT_SVD"),
+        ("ij->ik,k,kj", {"method": "svd", "randomized": True}, "SAMPLING_WITHOUT_RANK"),
+        ("ij->ik,k,kj", {"method": "svd", "seed": 3}, "SAMPLING_OUT_OF_RANGE"),
+        (
+            "ij->ik,k,kj",
+            {"method": "svd", "rank": 2, "randomized": True, "oversampling": -1},
+            "SAMPLING_OUT_OF_RANGE",
+        ),
+        (
+            "ij->ik,k,kj",
+            {"method": "svd", "rank": 2, "randomized": True, "seed": 1 << 64},
+            "SAMPLING_OUT_OF_RANGE",
+        ),
+        ("ij->ik,kj", {"method": "qr", "randomized": True}, "SAMPLING_WITHOUT_SVD"),
         ("ij->ik,l,kj", {"method": "svd"}, "MODES_OF_VALUES"),
         ("ij->k,ik", {"method": "eigh"}, "MATRIX_NOT_SQUARE"),
         ("ij->ik", {"method": "cholesky"}, "MATRIX_NOT_SQUARE"),

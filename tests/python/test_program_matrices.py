@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.linalg
 
 import tensord
 from random_arrays import random_array
@@ -247,6 +248,71 @@ def test_orders_of_results_are_layouts(session, rng):
         np.testing.assert_allclose(np.einsum(f"{x}->cds", got), expected, atol=1e-12)
 
 
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c8", "c16"])
+def test_exponentials_in_programs_agree(session, rng, dtype):
+    x = random_array(rng, (3, 2, 3, 2, 3), dtype)  # n, and matrices of (a, b) and (c, d)
+    expected = scipy.linalg.expm(x.reshape(3, 6, 6)).reshape(x.shape)
+    tolerance = 200 * np.finfo(dtype).eps * np.abs(expected).max()
+    for labels in "nabef", "fabne", "efnba":
+        text = f"E[{','.join(labels)}] := expm(X[n,a,b,c,d])"
+        got = session.run(text, X=x).numpy()
+        # New labels are in the columns' order as they come.
+        new = "ef" if labels.index("e") < labels.index("f") else "fe"
+        got = np.einsum(f"{labels}->nab{new}", got)
+        np.testing.assert_allclose(got, expected, rtol=0, atol=tolerance)
+    one = x[0, 0, :, 0, :]
+    text = "D[j,i] := expm(A[i,j] + t*A[j,i]'; structure=hermitian); s = norm(D[i,j])"
+    d, s = session.run(text, A=one, t=1, outputs=["D", "s"]).values()
+    expected = scipy.linalg.expm(one + one.conj().T)
+    np.testing.assert_allclose(d.numpy().T, expected, rtol=0, atol=tolerance * 10)
+    np.testing.assert_allclose(s.numpy(), np.linalg.norm(expected), rtol=1e-4)
+
+
+def test_norms_are_numbers_with_labels_of_their_own(session, rng):
+    a, b = rng.standard_normal((2, 4, 5))
+    z = a + 1j * b
+    got = session.run("s = norm(A[i,j] - 2*B[i,j])", A=a, B=b)
+    np.testing.assert_allclose(got.numpy(), np.linalg.norm(a - 2 * b), rtol=1e-14)
+    got = session.run("D[i,j] := Z[i,j]/norm(Z[i,j])", Z=z).numpy()
+    np.testing.assert_allclose(got, z / np.linalg.norm(z), rtol=1e-14)
+    got = session.run("D[i] := norm(A[i,j])*x[i] + norm(norm(Z[i,j])*A[i,j])", A=a, Z=z, x=a[:, 0])
+    expected = np.linalg.norm(a) * a[:, 0] + np.linalg.norm(z) * np.linalg.norm(a)
+    np.testing.assert_allclose(got.numpy(), expected, rtol=1e-14)
+    square = rng.standard_normal((3, 3, 2))
+    got = session.run("s = norm(S[i,i,k])", S=square)
+    np.testing.assert_allclose(got.numpy(), np.linalg.norm(np.einsum("iik", square)), rtol=1e-14)
+    got = session.run("s = norm(A[i,j]*B[k,j] - S[j,i,k,j]/(v[j]*v[j]))", A=a, B=b, v=b[0],
+                      S=(s := rng.standard_normal((5, 4, 4, 5))))
+    expected = a @ b.T - np.einsum("jikj->ik", s) / (b[0] @ b[0])
+    np.testing.assert_allclose(got.numpy(), np.linalg.norm(expected), rtol=1e-13)
+    nested = "s = norm(A[i,j]" + 60 * "/(1" + "*2" + 60 * ")" + ")"
+    np.testing.assert_allclose(session.run(nested, A=a).numpy(), 2 * np.linalg.norm(a))
+    assert session.run("s := norm(Z[i,j])", Z=z).dtype == np.float64
+    got = session.run("norm[i] := A[i,j]*norm[j]", A=a, norm=b[0])  # a name like others
+    np.testing.assert_allclose(got.numpy(), a @ b[0], rtol=1e-13)
+    with pytest.raises(tensord.InvalidArgument, match="4096 factors"):
+        session.run("s = " + 20 * "norm(" + "A[i,j]" + 20 * ")", A=a)
+
+
+def test_few_values_are_found_by_a_sample(session, rng):
+    u, v = (np.linalg.qr(rng.standard_normal((n, 12)))[0] for n in (120, 100))
+    a = u * 2.0 ** -np.arange(12) @ v.T
+    text = """
+        U[i,k], S[k], V[k,j] := svd(A[i,j]; rank=4, randomized=true, oversampling=6, seed=2)
+        D[i,j] := U[i,k]*Diagonal(S)[k,l]*V[l,j]
+    """
+    program = session.program(text, A=session.upload(a), outputs=["D", "S"])
+    got = program(A=a)
+    assert [(k.label, k.extent) for k in got["S"].report.kept_extents] == [("k", 4)]
+    np.testing.assert_allclose(got["S"].numpy(), 2.0 ** -np.arange(4), rtol=1e-6)
+    assert np.linalg.norm(got["D"].numpy() - a, 2) <= 2.0**-4 * 1.01
+    explained = session.explain.run(text, A=tensord.TensorSpec((120, 100), "f8"))
+    assert (
+        "U[i,k], S[k], V[k,j] = svd(A[i,j]; rank=4, randomized=true, oversampling=6, seed=2)"
+        in [operation.text for operation in explained.operations]
+    )
+
+
 def test_what_nobody_reads_is_not_decomposed(session, rng):
     a = rng.standard_normal((4, 4))
     d = session.run(f"{SVD}; D[i] := A[i,j]*A[i,j]", A=a, outputs=["D"])
@@ -283,6 +349,19 @@ def test_explanations_show_calls(session):
         ("U[i,k], S[j], V[k,j] := svd(A[i,j])", "MODES_OF_VALUES", "inner mode 'k'"),
         ("L[i,k] := cholesky(A[i,j])", "MATRIX_NOT_SQUARE", "mode 'i' of rows has extent 3"),
         ("X[j,i] := inv(A[i,j])", "MODES_OF_INVERSE", "line 1, column 11"),
+        ("E[i,k] := expm(A[i,j])", "MATRIX_NOT_SQUARE", "3 rows, along .'i'., and 4 columns"),
+        ("E[i] := expm(A[i,j])", "MODES_OF_EXPONENTIAL", "d .'i'. lacks 1 modes of a"),
+        ("E[i,j,k,l] := expm(A[i,j]*A[k,l])", "MODES_OF_EXPONENTIAL", "as in nij->nik"),
+        ("E[i,j] := expm(A[i,j]; rank=2)", "SYNTAX_ERROR", "wanted one of structure"),
+        ("E[i,j] := 1 + expm(A[i,j])", "SYNTAX_ERROR", "expm.. in an expression"),
+        ("s = norm(A[i,j], 2)", "SYNTAX_ERROR", "got ',', wanted an operator or '.'"),
+        (SVD.replace(")", "; randomized=true)"), "SAMPLING_WITHOUT_RANK", "column 37"),
+        (SVD.replace(")", "; rank=2, seed=3)"), "SYNTAX_ERROR", "wanted it with randomized=true"),
+        (SVD.replace(")", "; rank=2, randomized=1)"), "SYNTAX_ERROR", "wanted one of true, false"),
+        (SVD.replace(")", "; rank=2, randomized=true, oversampling=-1)"), "SAMPLING_OUT_OF_RANGE",
+         "oversampling is -1, wanted 0 to"),
+        (SVD.replace(")", "; rank=2, randomized=true, power_iterations=0.5)"), "SYNTAX_ERROR",
+         "got 0.5 for power_iterations"),
         (SVD.replace(")", "; rank=0)"), "TRUNCATION_OUT_OF_RANGE", "column 37: rank is 0, wanted 1"),
         (SVD.replace(")", "; rank=r)"), "SYNTAX_ERROR", "got 'r' for rank, wanted a whole"),
         (SVD.replace(")", "; rank=1.5)"), "SYNTAX_ERROR", "got 1.5 for rank, wanted a whole number"),

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.linalg
 
 import tensord
 import tensord.aio
@@ -94,6 +95,68 @@ def test_an_inverse_has_as_many_modes_for_columns_as_for_rows(session, rng):
     inverse = session.solve("abcd->cdxy", a)
     assert inverse.shape == (6, 1, 3, 2)
     assert_solves(a.reshape(6, 6), inverse.numpy().reshape(6, 6), np.eye(6))
+
+
+def exponentials_of(a: np.ndarray) -> np.ndarray:
+    """Computes the series of 2**-12 a, of a norm below 1/16, in long double."""
+    wide = a.astype(np.clongdouble if a.dtype.kind == "c" else np.longdouble)
+    result = term = np.eye(a.shape[-1], dtype=wide.dtype)
+    for k in range(1, 20):
+        term = term @ wide / 2**12 / k
+        result = result + term
+    for _ in range(12):
+        result = result @ result
+    return result
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_exponentials_are_those_of_scipy(session, rng, dtype):
+    unit = np.finfo(dtype).eps
+    for size in 0, 0.1, 3, 20:
+        a = random_array(rng, (3, 5, 5), dtype) * np.asarray(size, dtype)
+        expected = exponentials_of(a)
+        norm = np.max(np.linalg.norm(a, 1, axis=(-2, -1)), initial=1)
+        bound = 64 * unit * norm * np.max(np.abs(expected))
+        got = session.expm("nij->nik", session.upload(a))
+        assert got.dtype == dtype and got.report.kernel.startswith("cpu.solve.")
+        np.testing.assert_allclose(got.numpy(), expected, rtol=0, atol=bound)
+        one = session.expm("ij->ji", a[0], op_a="conj")
+        np.testing.assert_allclose(
+            one.numpy().T, expected[0].conj(), rtol=0, atol=bound
+        )
+    # Rows (a, b), columns (c, d).
+    a = random_array(rng, (2, 3, 2, 3), dtype)
+    expected = scipy.linalg.expm(a.reshape(6, 6)).reshape(a.shape)
+    got = session.expm("abcd->abxy", a).numpy()
+    np.testing.assert_allclose(got, expected, rtol=0, atol=1e3 * unit)
+    matrix = a.reshape(6, 6)
+    matrix = (matrix + matrix.conj().T) / 2
+    half = np.where(np.tri(6, dtype=bool), matrix, np.nan)  # all that is read
+    got = session.expm("ij->ij", half, structure="hermitian").numpy()
+    expected = scipy.linalg.expm(matrix)
+    np.testing.assert_allclose(got, expected, rtol=0, atol=1e3 * unit)
+
+
+def test_exponentials_are_planned_deferred_and_awaited(address, session):
+    a = np.array([[0.0, 5], [0, 0]])
+    expected = [[1, 5], [0, 1]]
+    plan = session.plan.expm("ij->ik", TensorSpec((2, 2), "f8"))
+    np.testing.assert_array_equal(plan(a).numpy(), expected)
+    assert plan.operation == "solve"
+    assert "exponential general float64" in session.explain.expm("ij->ij", a).problem
+    with session.pipeline() as pipeline:
+        remote = session.upload(a)
+        first, second = (pipeline.expm("ij->ik", remote) for _ in range(2))
+        inverse = pipeline.solve("ij->jk", first.result())
+        np.testing.assert_array_equal(second.result().numpy(), expected)
+        np.testing.assert_array_equal(inverse.result().numpy(), [[1, -5], [0, 1]])
+
+    async def run() -> None:
+        async with await tensord.aio.connect(address) as session:
+            d = await session.expm("ij->ij", a)
+            np.testing.assert_array_equal(await d.numpy(), expected)
+
+    asyncio.run(run())
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
@@ -196,6 +259,11 @@ def test_equations_are_solved_in_pipelines_and_by_asyncio(address):
         ("MODES_OF_INVERSE", lambda s: s.solve("ij->j", A)),
         ("MODES_OF_INVERSE", lambda s: s.solve("ij->ji", A)),
         ("MODES_OF_INVERSE", lambda s: s.solve("nij->jkn", np.ones((2, 2, 2)))),
+        ("MODES_OF_EXPONENTIAL", lambda s: s.expm("ij->i", A)),
+        ("MODES_OF_EXPONENTIAL", lambda s: s.expm("nij->nij", np.ones((2, 2, 2)))),
+        ("MATRIX_NOT_SQUARE", lambda s: s.expm("ij->ik", np.ones((2, 3)))),
+        ("MATRIX_NOT_FINITE", lambda s: s.expm("ij->ij", np.full((3, 3), np.inf))),
+        ("SUBSCRIPTS_MALFORMED", lambda s: s.expm("ij,jk->ik", A)),
         ("MODE_NOT_IN_OUTPUT", lambda s: s.solve("ij,ik->j", A, A)),
         ("MODE_NOT_IN_INPUT", lambda s: s.solve("ij,i->jk", A, B)),
         ("MODE_EXTENT_MISMATCH", lambda s: s.solve("ij,i->j", A, np.ones(3))),

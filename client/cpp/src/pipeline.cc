@@ -122,6 +122,12 @@ PendingTensor Pipeline::Invert(const Operand& a, const Modes& d,
              options.execution);
 }
 
+PendingTensor Pipeline::Expm(const Operand& a, const Modes& d,
+                             const SolveOptions& options) {
+  return Add(MakeExponentialRequest(stream_->connection(), a, d, options),
+             options.execution);
+}
+
 void Pipeline::Flush() { stream_->Flush(); }
 
 absl::Status Pipeline::Finish() { return stream_->Finish(); }

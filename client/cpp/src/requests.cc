@@ -113,6 +113,15 @@ absl::StatusOr<v1::SolveLinearRequest> MakeRequest(
   return request;
 }
 
+absl::StatusOr<v1::SolveLinearRequest> MakeExponentialRequest(
+    const Connection& connection, const Operand& a, const Modes& d,
+    const SolveOptions& options) {
+  absl::StatusOr<v1::SolveLinearRequest> request =
+      MakeRequest(connection, a, nullptr, d, options);
+  if (request.ok()) request->set_function(v1::MATRIX_FUNCTION_EXPONENTIAL);
+  return request;
+}
+
 namespace {
 
 v1::Truncation ToProto(const Truncation& truncation) {
@@ -124,6 +133,12 @@ v1::Truncation ToProto(const Truncation& truncation) {
   message.set_relative_discarded_squares(truncation.relative_discarded_squares);
   message.set_absorb(static_cast<v1::Absorb>(truncation.absorb));
   message.set_renormalize(truncation.renormalizes);
+  if (truncation.sampling) {
+    v1::Sampling& sampling = *message.mutable_sampling();
+    sampling.set_oversampling(truncation.sampling->oversampling);
+    sampling.set_power_iterations(truncation.sampling->power_iterations);
+    sampling.set_seed(truncation.sampling->seed);
+  }
   return message;
 }
 

@@ -42,6 +42,10 @@ absl::StatusOr<v1::SolveLinearRequest> MakeRequest(const Connection& connection,
                                                    const Modes& d,
                                                    const SolveOptions& options);
 
+absl::StatusOr<v1::SolveLinearRequest> MakeExponentialRequest(
+    const Connection& connection, const Operand& a, const Modes& d,
+    const SolveOptions& options);
+
 /// Where a result of a factorization goes, and its field in the request.
 struct FactorPlace {
   const FactorOutput* output;

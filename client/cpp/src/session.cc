@@ -333,6 +333,13 @@ absl::StatusOr<RemoteTensor> Session::Invert(const Operand& a, const Modes& d,
                       options.execution);
 }
 
+absl::StatusOr<RemoteTensor> Session::Expm(const Operand& a, const Modes& d,
+                                           const SolveOptions& options) {
+  return Running::Run(connection_, &Compute::SolveLinear,
+                      MakeExponentialRequest(*connection_, a, d, options),
+                      options.execution);
+}
+
 absl::StatusOr<std::vector<RemoteTensor>> Session::RunFactorization(
     std::string_view subscripts, Operand a, const FactorizeOptions& options) {
   return Running::Run(
@@ -423,6 +430,13 @@ absl::StatusOr<Plan> Session::PlanInvert(const Operand& a, const Modes& d,
       connection_, MakeRequest(*connection_, a, nullptr, d, options), plan);
 }
 
+absl::StatusOr<Plan> Session::PlanExpm(const Operand& a, const Modes& d,
+                                       const SolveOptions& options,
+                                       const PlanOptions& plan) {
+  return Planning::Prepare(
+      connection_, MakeExponentialRequest(*connection_, a, d, options), plan);
+}
+
 absl::StatusOr<Explanation> Session::ExplainPermute(
     const Operand& a, const Modes& d, const PermuteOptions& options) const {
   return Explain(*connection_, MakeRequest(*connection_, a, d, options),
@@ -480,6 +494,13 @@ absl::StatusOr<Explanation> Session::ExplainInvert(
     const Operand& a, const Modes& d, const SolveOptions& options) const {
   return Explain(*connection_,
                  MakeRequest(*connection_, a, nullptr, d, options),
+                 options.execution);
+}
+
+absl::StatusOr<Explanation> Session::ExplainExpm(
+    const Operand& a, const Modes& d, const SolveOptions& options) const {
+  return Explain(*connection_,
+                 MakeExponentialRequest(*connection_, a, d, options),
                  options.execution);
 }
 

@@ -26,7 +26,6 @@ from tensord._connect import connect
 from tensord._deferred import DeferredSession
 from tensord._deferred_tensor import DeferredTensor
 from tensord._dtypes import bfloat16
-from tensord._operations import Options
 from tensord._operator import Operator
 from tensord._pipeline import PendingTensor, Pipeline
 from tensord._plan_cache import PlanCache
@@ -41,6 +40,7 @@ from tensord._program_reports import (
 from tensord._programs import Program
 from tensord._serve import serve
 from tensord._session import Session
+from tensord._settings import Options
 from tensord._specs import TensorSpec
 from tensord._tensor import RemoteTensor
 from tensord._transport import implementation

@@ -8,11 +8,12 @@ from typing import Any
 
 from tensord._array_decompositions import (
     eigh_truncated,
-    expm,
     qr_stabilized,
+    rsvd,
+    svd_rand_truncated,
     svd_truncated,
 )
-from tensord._array_solving import solve_triangular
+from tensord._array_solving import expm, solve_triangular
 
 
 def register() -> None:
@@ -27,6 +28,8 @@ def register() -> None:
     registry: Any = importlib.import_module("autoray.autoray")
     registry.register_module_alias("tensord", "tensord.array")
     autoray.register_function("tensord", "svd_truncated", svd_truncated)
+    autoray.register_function("tensord", "svd_rand_truncated", svd_rand_truncated)
+    autoray.register_function("tensord", "linalg.rsvd", rsvd)
     autoray.register_function("tensord", "eigh_truncated", eigh_truncated)
     autoray.register_function("tensord", "qr_stabilized", qr_stabilized)
     autoray.register_function("tensord", "complex", _complex)

@@ -1,15 +1,14 @@
-"""What quimb asks for: `svd_truncated`, `eigh_truncated`, `qr_stabilized` and `expm`."""
+"""What quimb asks for: its names of decompositions."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tensord._array_indices import take_along_axis
-from tensord._array_linalg import eigh, matrix_norm, svd
+from tensord._array_linalg import eigh, svd
 from tensord._array_numbers import sqrt
 from tensord._array_scans import argsort
 from tensord._array_session import tensor_of
@@ -62,9 +61,6 @@ _CUTOFF_NAMES = {"abs": 1, "rel": 2, "sum2": 3, "rsum2": 4, "sum1": 5, "rsum1": 
 _RSUM2 = 4
 _SUM1, _RSUM1 = 5, 6
 
-# Of the exponential of a matrix of norm 1/2: the next one is below 1e-22.
-_SERIES_TERMS = 18
-
 Factors = tuple[Any, Any, Any]
 
 
@@ -106,6 +102,13 @@ def svd_truncated(
         options["rank"] = max_bond
     if cutoff > 0:
         options[_CUTOFFS[mode]] = cutoff
+    return _by_server(x, absorbed, wanted, options)
+
+
+def _by_server(
+    x: Any, absorbed: str | None, wanted: str, options: dict[str, Any]
+) -> Factors:
+    """Returns what is wanted of an SVD that the server truncates."""
     if absorbed is None:
         u, s, v = svd(x, **options)
         return _selected(_kept(u, s, v, _extent(s, options)), wanted)
@@ -117,6 +120,49 @@ def svd_truncated(
         **options,
     )
     return _selected(_kept(u, None, v, _extent(u, options)), wanted)
+
+
+def svd_rand_truncated(
+    x: Any,
+    max_bond: int | None,
+    absorb: int | str | None = 0,
+    oversample: int = 10,
+    num_iterations: int = 2,
+    seed: Any = None,
+    **options: Any,
+) -> Factors:
+    """Computes an SVD by a random sample in one call, as quimb's function of this name.
+
+    Args:
+        x: Matrices, in the last two modes.
+        max_bond: Most values that are kept; None or -1 for all, without a sample.
+        absorb: As `svd_truncated` takes it.
+        oversample, num_iterations: As `oversampling` and `power_iterations` of
+            `Session.factorize`.
+        seed: Of the random numbers: an integer, or a generator that draws one.
+        **options: How quimb composes it, which says nothing here.
+
+    Returns:
+        What `svd_truncated` returns.
+    """
+    absorbed, wanted = _form(absorb)
+    sampled: dict[str, Any] = {}
+    if isinstance(seed, np.random.Generator):
+        seed = int(seed.integers(1 << 62))
+    if max_bond is not None and max_bond > 0:
+        sampled = {
+            "rank": max_bond,
+            "randomized": True,
+            "oversampling": oversample,
+            "power_iterations": num_iterations,
+            "seed": seed or 0,
+        }
+    return _by_server(x, absorbed, wanted, sampled)
+
+
+def rsvd(x: Any, rank: int) -> Factors:
+    """Computes an SVD by a random sample: u, s and v, as quimb asks for them."""
+    return svd_rand_truncated(x, rank, absorb=None)
 
 
 def eigh_truncated(
@@ -217,7 +263,7 @@ def _selected(factors: Factors, wanted: str) -> Factors:
 
 def _extent(result: Any, options: Mapping[str, Any]) -> int:
     """How many values the server has kept; waits where something is cut off."""
-    if options.keys() <= {"rank", "renormalize"}:
+    if not options.keys() & set(_CUTOFFS.values()):
         return int(result.shape[-1])
     assert result.full_name  # It is known once the tensor is there.
     return int(result.report.kept_extent)
@@ -287,28 +333,3 @@ def _counts(values: np.ndarray, cutoff: float, mode: int) -> Any:
         limit = cutoff * np.sum(powers, axis=-1, keepdims=True)
     discarded = np.cumsum(powers[..., ::-1], axis=-1)[..., ::-1]
     return np.sum(discarded > limit, axis=-1)
-
-
-def expm(x: Any) -> Any:
-    """Computes exponentials of matrices, by scaling, a series and squaring.
-
-    How often to square takes the largest norm here: one download.
-    """
-    x = tensor_of(x)
-    if x.dtype.kind in "iub":
-        x = x.astype(np.float64)
-    size = float(matrix_norm(x, ord=1).max()) if x.size else 0.0
-    if not math.isfinite(size):
-        raise InvalidArgument(
-            f"expm has a matrix of norm {size}, wanted a finite one",
-            reason="MATRIX_NOT_FINITE",
-        )
-    squarings = max(0, math.ceil(math.log2(size)) + 1) if size else 0
-    scaled = x * 2.0**-squarings
-    one = np.eye(x.shape[-1], dtype=x.dtype)
-    result = scaled / _SERIES_TERMS + one
-    for count in range(_SERIES_TERMS - 1, 0, -1):
-        result = scaled @ result / count + one
-    for _ in range(squarings):
-        result = result @ result
-    return result

@@ -43,6 +43,16 @@ def inv(x: Any, /) -> Any:
     return x.session.solve(f"{batch}{row}{column}->{batch}{column}{other}", x)
 
 
+def expm(x: Any, /) -> Any:
+    """Computes exponentials of matrices, as `scipy.linalg.expm`.
+
+    Raises:
+        InvalidArgument: As `Session.expm`.
+    """
+    x, batch, row, column, other = matrices(x, square=True)
+    return x.session.expm(f"{batch}{row}{column}->{batch}{row}{other}", x)
+
+
 def pinv(x: Any, /, *, rtol: Any = None) -> Any:
     """Computes pseudo-inverses.
 

@@ -16,10 +16,11 @@ from tensord._deferred_tensor import DeferredTensor, contents_of
 from tensord._dtypes import dtype_of
 from tensord._expectations import expected_factors, expected_result
 from tensord._handle import Held
-from tensord._operations import Input, Options, Settings
+from tensord._operations import Input
 from tensord._pipeline import Pipeline
 from tensord._plans import Plan, PlanOptions
 from tensord._session import Session
+from tensord._settings import Options, Settings
 from tensord._shortcuts import Asked
 from tensord._specs import TensorSpec
 from tensord._subscripts import Modes

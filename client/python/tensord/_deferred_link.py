@@ -26,8 +26,8 @@ from tensord._deferred_tensor import (
 )
 from tensord._expectations import place_of_caller
 from tensord._handle import Held
-from tensord._operations import Settings
 from tensord._pipeline import PendingTensor, Pipeline
+from tensord._settings import Settings
 from tensord._shortcuts import Request
 from tensord._specs import TensorSpec, packed_strides
 from tensord._tensor import RemoteTensor

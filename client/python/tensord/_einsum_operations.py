@@ -13,8 +13,9 @@ from tensord import _dtypes as dtypes
 from tensord._arguments import check_type
 from tensord._arrays import array_of_operand
 from tensord._notation import path_options
-from tensord._operations import Operations, Options, Outcome, Settings, addend_of
+from tensord._operations import Operations, Outcome, addend_of
 from tensord._products import PathStart
+from tensord._settings import Options, Settings
 from tensord._specs import TensorSpec
 from tensord._subscripts import Einsum, Subscripts, read_einsum, single_operation
 from tensord._tensor_handle import Factor, TensorHandle, TensorLike

@@ -13,9 +13,10 @@ from tensord._arrays import array_of
 from tensord._einsum_operations import EinsumOperations
 from tensord._factorizations import Factorizations, Names, Results
 from tensord._handle import Handle, Held
-from tensord._operations import Outcome, Settings, scalar_message
+from tensord._operations import Outcome, scalar_message
 from tensord._plans import FactorOptions, Plan, PlanOptions
 from tensord._sending import Array, sent
+from tensord._settings import Settings
 from tensord._tensor_handle import Factor, TensorHandle, TensorLike, check_session
 from tensord.errors import InvalidArgument
 from tensord.v1 import compute_pb2

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from tensord._elementwise import COMPARISONS
-from tensord._operations import Input, Options
+from tensord._operations import Input
 from tensord._operators import BINARY_OPERATORS
+from tensord._settings import Options
 from tensord._specs import TensorSpec
 from tensord._subscripts import Modes, mode_labels
 from tensord._tensor_handle import TensorHandle
@@ -65,15 +66,17 @@ def expected_result(
 
 
 def add_extents_of_inverse(extents: dict[int, int], labels: Sequence[int]) -> None:
-    """Adds the extents of an inverse's own modes, those of the operand's rows.
+    """Adds the extents of an inverse's or exponential's own modes.
+
+    They are those of the operand's modes that it lacks.
 
     Args:
         extents: Those of the operand, by its labels, in their order.
-        labels: Those of the inverse.
+        labels: Those of the result.
     """
-    rows = [extents[label] for label in extents if label not in labels]
+    lacking = [extents[label] for label in extents if label not in labels]
     own = [label for label in labels if label not in extents]
-    extents.update(zip(own, rows))
+    extents.update(zip(own, lacking))
 
 
 def expected_factors(request: Any, a: Any) -> list[tuple[str, TensorSpec]]:

@@ -8,17 +8,14 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Generic, Optional, TypeVar
 
+import numpy as np
+
 from tensord import _operators as operators
 from tensord._arguments import check_type
 from tensord._handle import Held
 from tensord._notation import PointingOut
-from tensord._operations import (
-    Input,
-    Operations,
-    Outcome,
-    Settings,
-    execution_options,
-)
+from tensord._operations import Input, Operations, Outcome, execution_options
+from tensord._settings import Settings
 from tensord._subscripts import factor_subscripts
 from tensord._tensor_handle import TensorHandle, TensorLike
 from tensord.errors import InvalidArgument
@@ -39,6 +36,8 @@ _RESULTS = {
     "cholesky": {"l": "q"},
 }
 _ABSORBED = {"u": "q", "v": "r"}
+# What says of a sample nothing.
+_UNSAMPLED = {"oversampling": 10, "power_iterations": 2, "seed": 0}
 
 
 class Factorizations(Operations[Outcome], Generic[Outcome, Results, Name]):
@@ -57,6 +56,10 @@ class Factorizations(Operations[Outcome], Generic[Outcome, Results, Name]):
         relative_discarded_squares: float = 0,
         absorb: str | None = None,
         renormalize: bool = False,
+        randomized: bool = False,
+        oversampling: int = 10,
+        power_iterations: int = 2,
+        seed: int = 0,
         out: tuple[TensorHandle | None, ...] | None = None,
         name: Name | None = None,
         algorithm: str | None = None,
@@ -104,6 +107,13 @@ class Factorizations(Operations[Outcome], Generic[Outcome, Results, Name]):
             absorb: Of "svd": "left", "right" or "both", for the factors that are
                 multiplied by the values, "both" by their roots.
             renormalize: Of "svd": scale what is kept up to the norm of all values.
+            randomized: Of "svd", with `rank`: the values may be those that a random sample
+                finds, where that takes less, as it does where `rank` is far below both
+                sides.
+            oversampling: So many columns more than `rank` the sample has.
+            power_iterations: How often it is multiplied by the adjoint and the matrix: the
+                more, the nearer it is where values decay slowly.
+            seed: Of its random numbers; equal ones are equal results.
             out: Existing tensors that receive the results, or None for new ones; those
                 that are there are returned. Their inner mode may be shorter than the
                 matrix's shorter side, as by `rank`, and may not be longer than `rank`.
@@ -121,7 +131,9 @@ class Factorizations(Operations[Outcome], Generic[Outcome, Results, Name]):
                 matrix holds NaN or is infinite (`MATRIX_NOT_FINITE`), is not square
                 (`MATRIX_NOT_SQUARE`) or not positive definite
                 (`MATRIX_NOT_POSITIVE_DEFINITE`); a limit is none
-                (`TRUNCATION_OUT_OF_RANGE`), or not of "svd" (`TRUNCATION_WITHOUT_SVD`).
+                (`TRUNCATION_OUT_OF_RANGE`, `SAMPLING_OUT_OF_RANGE`), or not of "svd"
+                (`TRUNCATION_WITHOUT_SVD`, `SAMPLING_WITHOUT_SVD`); a sample has no rank
+                (`SAMPLING_WITHOUT_RANK`).
             Unimplemented: The device has no kernel for it, as GPUs have not where
                 cuSOLVER is missing (`NO_KERNEL`).
         """
@@ -156,6 +168,7 @@ class Factorizations(Operations[Outcome], Generic[Outcome, Results, Name]):
             rank=rank,
             absorb=operators.absorb(absorb),
             renormalize=renormalize,
+            sampling=_sampling(randomized, oversampling, power_iterations, seed),
             **limits,
         )
         if truncation.ByteSize():
@@ -215,6 +228,38 @@ def _check_truncation(rank: int | None, limits: Mapping[str, float]) -> None:
                 f"{name} is {limit}, wanted a finite number of 0 and more",
                 reason="TRUNCATION_OUT_OF_RANGE",
             )
+
+
+def _sampling(
+    randomized: bool, oversampling: int, power_iterations: int, seed: int
+) -> compute_pb2.Sampling | None:
+    """Returns the random sample that is wanted, if one is.
+
+    Raises:
+        InvalidArgument: It is said what it is like, but not that one is wanted.
+        TypeError: A number is none.
+    """
+    check_type("randomized", randomized, (bool, np.bool_), "a bool")
+    numbers = {
+        "oversampling": oversampling,
+        "power_iterations": power_iterations,
+        "seed": seed,
+    }
+    for name, number in numbers.items():
+        check_type(name, number, (int, np.integer), "an int")
+        if not randomized and number != _UNSAMPLED[name]:
+            raise InvalidArgument(
+                f"{name} is {number}, wanted randomized=True with it",
+                reason="SAMPLING_OUT_OF_RANGE",
+            )
+    if not randomized:
+        return None
+    try:
+        return compute_pb2.Sampling(**numbers)
+    except ValueError as error:
+        raise InvalidArgument(
+            f"{numbers} do not fit 64 bits", reason="SAMPLING_OUT_OF_RANGE"
+        ) from error
 
 
 def _each(

@@ -19,7 +19,7 @@ from tensord._blocking_link import BlockingLink
 from tensord._execution import Executor
 from tensord._handle import Held
 from tensord._keeper import NAMES_PER_CALL
-from tensord._operations import Settings
+from tensord._settings import Settings
 from tensord._tensor import RemoteTensor
 from tensord._tensor_handle import TensorHandle, TensorSession
 from tensord._wire import varint

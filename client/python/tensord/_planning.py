@@ -20,7 +20,7 @@ from tensord._factorizations import Factorizations, Names
 from tensord._handle import Handle, Held
 from tensord._messages import from_message
 from tensord._notation import Statements
-from tensord._operations import Outcome, Settings
+from tensord._operations import Outcome
 from tensord._plans import Plan
 from tensord._products import ProgramProduct
 from tensord._program_operations import (
@@ -33,6 +33,7 @@ from tensord._program_reports import ProgramExplanation
 from tensord._programs import Program, ProgramHandle
 from tensord._sending import Key
 from tensord._session_link import Question
+from tensord._settings import Settings
 from tensord._specs import spec_of
 from tensord._subscripts import Modes
 from tensord._tensor_handle import Factor, TensorHandle, TensorLike

@@ -30,14 +30,9 @@ from tensord._notation import (
     path_options,
     read_statements,
 )
-from tensord._operations import (
-    Options,
-    Outcome,
-    Settings,
-    addend_of,
-    scalar_message,
-)
+from tensord._operations import Outcome, addend_of, scalar_message
 from tensord._sending import fill
+from tensord._settings import Options, Settings
 from tensord._specs import TensorSpec
 from tensord._subscripts import Einsum
 from tensord._tensor_handle import Factor, TensorHandle, TensorLike, check_session

@@ -12,7 +12,7 @@ from tensord._arrays import array_of_bytes, array_of_operand
 from tensord._blocking_link import BlockingHandle, BlockingLink
 from tensord._handle import Held, SessionHandle
 from tensord._messages import from_message
-from tensord._operations import Settings, scalar_message
+from tensord._operations import scalar_message
 from tensord._program_operations import (
     Outputs,
     ProgramCall,
@@ -23,6 +23,7 @@ from tensord._program_operations import (
 from tensord._program_reports import ProgramInfo, ProgramReport
 from tensord._sending import fill, sources
 from tensord._session_link import Question
+from tensord._settings import Settings
 from tensord._specs import TensorSpec, spec_of_message
 from tensord._tensor import RemoteTensor
 from tensord._tensor_handle import (

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from tensord._factorizations import Factorizations, Names, Results
 from tensord._handle import Handle, Held
-from tensord._operations import Outcome, Settings
+from tensord._operations import Outcome
 from tensord._program_operations import (
     ProgramCall,
     ProgramOperations,
@@ -19,6 +19,7 @@ from tensord._program_operations import (
 )
 from tensord._programs import execute_program
 from tensord._session_link import Question
+from tensord._settings import Settings
 from tensord._shortcuts import Shortcuts
 from tensord._specs import TensorSpec
 from tensord._tensor_handle import TensorHandle

@@ -19,7 +19,8 @@ from tensord._einsum_operations import EinsumOperations
 from tensord._expectations import expected_factors, expected_result
 from tensord._factorizations import Factorizations, Names
 from tensord._handle import Held
-from tensord._operations import Input, Options, Settings
+from tensord._operations import Input
+from tensord._settings import Options, Settings
 from tensord._shared_memory import lease_of
 from tensord._specs import TensorSpec
 from tensord._subscripts import single_operation
@@ -51,6 +52,10 @@ _SAY_WHAT = {
     "relative_discarded_squares",
     "absorb",
     "renormalize",
+    "randomized",
+    "oversampling",
+    "power_iterations",
+    "seed",
 }
 
 

@@ -1,7 +1,9 @@
 // The costs of indices as text, see ParseCosts().
 #include <algorithm>
 #include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -194,39 +196,69 @@ absl::StatusOr<SymbolicExtents> ParseCosts(
   }
   const bool is_negated = reader.Take("!");
   result.extents.assign(labels.size(), is_negated ? chi : one);
-  const bool is_enclosed = reader.Take("(");
+  bool is_enclosed = reader.Take("(");
   if (is_negated && !is_enclosed) reader.Fail("'('");
   const auto is_at_end = [&] {
     return is_enclosed ? reader.Take(")") : reader.IsAtEnd();
   };
   std::set<std::string> seen;
-  bool has_costs = false;
-  for (bool is_first = true; !reader.has_error() && !is_at_end();
-       is_first = false) {
-    if (!is_first) reader.Expect(",");
+  std::vector<CostLabel> group;  // labels that have one cost
+  const auto read_label = [&] {
     const int column = reader.column();
     const std::string label = reader.Label();
     if (!reader.has_error() && !seen.insert(label).second) {
       reader.FailAt(
           column, absl::StrCat("label ", Quoted(label), " has a cost already"));
     }
-    result.named.push_back({label, column});
-    Polynomial cost = is_negated ? one : chi;
-    if (!reader.has_error() && !is_negated) {
-      const int cost_column = reader.column();
-      const bool has_cost = reader.Take("=>") || reader.Take("=");
-      if (!is_first && has_cost != has_costs) {
-        reader.FailAt(cost_column, has_costs ? "wanted '=>' and a cost"
-                                   : is_enclosed
-                                       ? "wanted ',' or ')', as before"
-                                       : "wanted ',', as before");
+    group.push_back({label, column});
+    result.named.push_back(group.back());
+  };
+  const auto set_cost = [&](const Polynomial& cost) {
+    for (const CostLabel& label : group) {
+      for (size_t i = 0; i < labels.size(); ++i) {
+        if (labels[i] == label.text) result.extents[i] = cost;
       }
-      has_costs = has_cost;
-      if (has_cost) cost = reader.Sum();
     }
-    for (size_t i = 0; i < labels.size(); ++i) {
-      if (labels[i] == label) result.extents[i] = cost;
+  };
+  const auto takes_cost = [&] { return reader.Take("=>") || reader.Take("="); };
+  bool has_costs = false;
+  bool is_first = true;
+  const auto read_items = [&] {
+    for (; !reader.has_error() && !is_at_end(); is_first = false) {
+      if (!is_first) reader.Expect(",");
+      group.clear();
+      const bool is_group = !is_negated && reader.Take("(");
+      do {
+        read_label();
+      } while (is_group && !reader.has_error() && reader.Take(","));
+      if (is_group) reader.Expect(")");
+      Polynomial cost = is_negated ? one : chi;
+      if (!reader.has_error() && !is_negated) {
+        const int cost_column = reader.column();
+        const bool has_cost = takes_cost();
+        if (is_group && !has_cost) {
+          reader.Fail("'=>' and a cost behind several labels");
+        } else if (!is_first && has_cost != has_costs) {
+          reader.FailAt(cost_column, has_costs ? "wanted '=>' and a cost"
+                                     : is_enclosed
+                                         ? "wanted ',' or ')', as before"
+                                         : "wanted ',', as before");
+        }
+        has_costs = has_cost;
+        if (has_cost) cost = reader.Sum();
+      }
+      set_cost(cost);
     }
+  };
+  read_items();
+  // What stood in parentheses, `(a,b)=>χ, c=>2`, was the first group.
+  if (is_enclosed && !is_negated && !has_costs && !reader.has_error() &&
+      takes_cost()) {
+    group = result.named;
+    set_cost(reader.Sum());
+    is_enclosed = false;
+    has_costs = true;
+    read_items();
   }
   if (!reader.has_error() && !reader.IsAtEnd()) {
     reader.Fail("the end");

@@ -56,6 +56,7 @@ struct SymbolicExtents {
 ///   (a,b,c)            χ for those, 1 for others
 ///   !(a,b,c)           1 for those, χ for others
 ///   (a=>χ, b=>2*χ^2)   as said, 1 for others; sums too, also `a=χ`
+///   ((a,b)=>χ, c=>5)   several labels of one cost
 ///   empty              χ for all
 ///
 /// Parentheses may be left out where no `!` is in front.

@@ -41,6 +41,11 @@ TEST_F(SolveTest, EquationsAndInversesAreWhatTheyShouldBe) {
   ASSERT_TRUE(inverse.ok()) << inverse.status();
   EXPECT_THAT(inverse->Download<double>().value(),
               ElementsAre(-1.5, 1, 0.5, 0));
+  // exp of 0 x / 0 0 is 1 x / 0 1.
+  const RemoteTensor nilpotent = Upload({0, 5, 0, 0}, {2, 2});
+  const auto exponential = session_.Expm({nilpotent, "ij"}, "ij");
+  ASSERT_TRUE(exponential.ok()) << exponential.status();
+  EXPECT_THAT(exponential->Download<double>().value(), ElementsAre(1, 5, 0, 1));
   // The triangle alone, with ones on its diagonal: 1 0 / 1 1.
   const SolveOptions triangle{.structure = MatrixStructure::kLowerTriangular,
                               .has_unit_diagonal = true,
@@ -65,12 +70,24 @@ TEST_F(SolveTest, IsPreparedExplainedAndPipelined) {
   EXPECT_THAT(session_.ExplainInvert({a_, "ij"}, "jk").value().problem,
               HasSubstr("inverse general float64"));
 
+  const RemoteTensor zeros = Upload({0, 0, 0, 0}, {2, 2});
+  const Plan exponential = session_.PlanExpm({zeros, "ij"}, "ik").value();
+  EXPECT_THAT(exponential.Execute({&zeros}).value().Download<double>().value(),
+              ElementsAre(1, 0, 0, 1));
+  EXPECT_THAT(session_.ExplainExpm({a_, "ij"}, "ik").value().problem,
+              HasSubstr("exponential general float64"));
+
   Pipeline pipeline = session_.StartPipeline();
   PendingTensor solved = pipeline.Solve({a_, "ij"}, {b_, "i"}, "j");
   PendingTensor inverse = pipeline.Invert({a_, "ij"}, "jk");
   EXPECT_THAT(solved.Await()->Download<double>().value(), ElementsAre(1, 0));
   EXPECT_THAT(inverse.Await()->Download<double>().value(),
               ElementsAre(-1.5, 1, 0.5, 0));
+  EXPECT_THAT(pipeline.Expm({zeros, "ij"}, "ij")
+                  .Await()
+                  ->Download<double>()
+                  .value(),
+              ElementsAre(1, 0, 0, 1));
   EXPECT_TRUE(pipeline.Finish().ok());
 }
 

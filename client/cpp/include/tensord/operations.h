@@ -243,6 +243,16 @@ enum class FactorizationMethod {
 /// Numbered as in the contract.
 enum class Absorb { kNone = 0, kLeft = 1, kRight = 2, kBoth = 3 };
 
+/// A random sample of a matrix: so many columns more than values are kept, so
+/// often multiplied by its adjoint and itself. Equal seeds are equal results.
+struct Sampling {
+  int64_t oversampling = 10;
+  int64_t power_iterations = 2;
+  int64_t seed = 0;
+
+  bool operator==(const Sampling&) const = default;
+};
+
 /// How many values of an SVD are kept, at least one. 0 cuts nothing.
 struct Truncation {
   std::optional<int64_t> rank;   // the most, also of the results' inner mode
@@ -252,6 +262,9 @@ struct Truncation {
   double relative_discarded_squares = 0;  // and as a part of all
   Absorb absorb = Absorb::kNone;
   bool renormalizes = false;  // what is kept has the norm of all
+  /// With a rank: the values may be those that a sample finds, where that takes
+  /// less.
+  std::optional<Sampling> sampling = {};
 
   bool operator==(const Truncation&) const = default;
 };
@@ -289,7 +302,7 @@ enum class MatrixStructure {
   kPositiveDefinite = 5,  // the lower triangle
 };
 
-/// a * d = b, or the inverse of a. The compute type is that of the elements.
+/// a * d = b, or the inverse or exponential of a. The compute type is that of the elements.
 struct SolveOptions {
   MatrixStructure structure = MatrixStructure::kGeneral;
   bool has_unit_diagonal = false;  // of a triangle: ones, not read

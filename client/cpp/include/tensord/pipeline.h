@@ -103,6 +103,8 @@ class Pipeline {
                       const SolveOptions& options = {});
   PendingTensor Invert(const Operand& a, const Modes& d,
                        const SolveOptions& options = {});
+  PendingTensor Expm(const Operand& a, const Modes& d,
+                     const SolveOptions& options = {});
 
   /// Sends what was added. While many operations are without a result, those
   /// that are added wait for a few more to travel with, or until anything is

@@ -258,6 +258,13 @@ class Session {
   ///   session.Invert({a, "nij"}, "njk")
   absl::StatusOr<RemoteTensor> Invert(const Operand& a, const Modes& d,
                                       const SolveOptions& options = {});
+  /// The exponential of a. d lacks the modes of its columns, and has as many
+  /// that a lacks; the last modes of a that d has, as many, are those of rows.
+  /// Of a matrix of two modes d may have both.
+  ///
+  ///   session.Expm({a, "nij"}, "nik")
+  absl::StatusOr<RemoteTensor> Expm(const Operand& a, const Modes& d,
+                                    const SolveOptions& options = {});
 
   // Programs: any number of tensors and statements in one request. The server
   // finds the order of contractions and holds intermediate results. Errors are
@@ -346,6 +353,9 @@ class Session {
   absl::StatusOr<Plan> PlanInvert(const Operand& a, const Modes& d,
                                   const SolveOptions& options = {},
                                   const PlanOptions& plan = {});
+  absl::StatusOr<Plan> PlanExpm(const Operand& a, const Modes& d,
+                                const SolveOptions& options = {},
+                                const PlanOptions& plan = {});
 
   // Say how an operation would be computed, and run nothing. Tensors need no
   // contents.
@@ -373,6 +383,8 @@ class Session {
       const Operand& a, const Operand& b, const Modes& d,
       const SolveOptions& options = {}) const;
   absl::StatusOr<Explanation> ExplainInvert(
+      const Operand& a, const Modes& d, const SolveOptions& options = {}) const;
+  absl::StatusOr<Explanation> ExplainExpm(
       const Operand& a, const Modes& d, const SolveOptions& options = {}) const;
 
  private:

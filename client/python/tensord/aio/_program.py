@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Mapping
 from typing import Any
 
 from tensord._messages import from_message
-from tensord._operations import Settings
 from tensord._program_operations import Outputs
 from tensord._program_reports import ProgramInfo
 from tensord._programs import ProgramHandle, execute_program
+from tensord._settings import Settings
 from tensord._tensor_handle import Factor, TensorLike, TensorSession
 from tensord.aio._session_link import AwaitedHandle, AwaitedLink
 from tensord.aio._tensor import RemoteTensor

@@ -15,12 +15,12 @@ from tensord._arrays import array_of
 from tensord._credentials import Given
 from tensord._handle import Held
 from tensord._messages import from_message
-from tensord._operations import Settings
 from tensord._planning import Explainer, Preparer
 from tensord._program_operations import After, ProgramCall
 from tensord._program_reports import ProgramExplanation
 from tensord._session_base import SessionBase
 from tensord._session_link import open_session
+from tensord._settings import Settings
 from tensord._shared_memory import transport_of
 from tensord._shortcuts import Request
 from tensord._specs import TensorSpec, packed_spec

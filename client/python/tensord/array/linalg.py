@@ -3,7 +3,6 @@
 `expm` and `solve_triangular` are those of SciPy.
 """
 
-from tensord._array_decompositions import expm
 from tensord._array_linalg import (
     EighResult,
     QRResult,
@@ -27,6 +26,7 @@ from tensord._array_linalg import (
 )
 from tensord._array_names import missing
 from tensord._array_solving import (
+    expm,
     inv,
     matrix_power,
     matrix_rank,

@@ -31,7 +31,9 @@ TEST(ToTextTest, EveryFormReadsBackAsItself) {
         "D[-1,'a',a',2] := A[2,a','a',-1]\n",
         "U[i,k], V[k,j] = svd(A[i,j] - 2*B[j,i]; rank=3, absorb=left)\n",
         "X[j,s] := solve(A[i,j],B[i,s]; unit_diagonal=true, cutoff=-1e-10)\n",
-        "X[j,r] := inv(A[i,j])\n"}) {
+        "X[j,r] := inv(A[i,j])\n",
+        "E[i,j] := expm(A[i,j]/2; structure=hermitian)\n",
+        "U[i,k], V[k,j] := svd(A[i,j]; rank=3, randomized=true, seed=7)\n"}) {
     const auto program = ParseProgram(text);
     ASSERT_TRUE(program.ok()) << text << program.status();
     EXPECT_EQ(ToText(*program), text);

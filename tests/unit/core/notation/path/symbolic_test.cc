@@ -65,6 +65,16 @@ TEST(ParseCostsTest, LabelsCostWhatIsSaid) {
               ElementsAre("chi", "1", "1", "1", "1", "1"));
 }
 
+TEST(ParseCostsTest, SeveralLabelsHaveOneCost) {
+  for (const char* text : {"((a,d)=>5, (b,c, e')=>χ)", "(a,d)=>5, (b,c,e')=>χ",
+                           "(a,d)=>5, b=>χ, (c,e')=χ"}) {
+    EXPECT_THAT(TextsOf(text), ElementsAre("5", "χ", "χ", "5", "χ", "1"))
+        << text;
+  }
+  EXPECT_THAT(TextsOf("((a)=>2*D)"),
+              ElementsAre("2*D", "1", "1", "1", "1", "1"));
+}
+
 TEST(ParseCostsTest, SaysWhereATextIsWrong) {
   const auto message = [](absl::string_view text) {
     const auto extents = ParseCosts(text, AllLabels());
@@ -96,6 +106,12 @@ TEST(ParseCostsTest, SaysWhereATextIsWrong) {
               HasSubstr("column 9: wanted '=>' and a cost"));
   EXPECT_THAT(message("(a, b=>χ)"),
               HasSubstr("column 6: wanted ',' or ')', as before"));
+  EXPECT_THAT(message("((a,b), c)"),
+              HasSubstr("column 7: got ',', wanted '=>' and a cost behind"));
+  EXPECT_THAT(message("((a,b=>5)"), HasSubstr("column 6: got '=', wanted ')'"));
+  EXPECT_THAT(message("(a,b)=>5, (b,c)=>2"), HasSubstr("column 12: label 'b'"));
+  EXPECT_THAT(message("(a=>2)=>5"), HasSubstr("column 7: got '=', wanted"));
+  EXPECT_THAT(message("!(a,b)=>5"), HasSubstr("column 7: got '=', wanted"));
   EXPECT_THAT(message("!(a=>χ)"), HasSubstr("column 4: got '=', wanted ','"));
 }
 
