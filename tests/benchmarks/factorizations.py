@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What factorizations and equations cost, beside LAPACK's through NumPy and SciPy.
+"""What factorizations, equations and exponentials cost, beside LAPACK's through NumPy and SciPy.
 
 Both sides have as many threads as OPENBLAS_NUM_THREADS says. Prints a table: method,
 extents, type, milliseconds on the server (resident operands, waited for), milliseconds of
@@ -31,6 +31,21 @@ FACTORIZATIONS = [
     ("cholesky", "ij->ik", (1000, 1000), np.linalg.cholesky),
 ]
 
+# Extents of matrices, and how many values of an SVD a random sample finds.
+SAMPLED = [
+    ((128, 128), 16),
+    ((1000, 1000), 20),
+    ((1000, 1000), 100),
+    ((4000, 1000), 50),
+]
+
+# Extents of matrices whose exponentials are computed, and their spectral radius.
+EXPONENTIALS = [
+    ((1000, 4, 4), 1),
+    ((64, 64), 1),
+    ((256, 256), 5),
+    ((1000, 1000), 5),
+]
 
 # Structure, extents of the matrices, right sides (0: the inverse), the peer.
 EQUATIONS = [
@@ -78,8 +93,12 @@ def main():
         for dtype in (np.float64, np.complex64):
             for case in FACTORIZATIONS:
                 factorize(session, dtype, options.rounds, *case)
+            for case in SAMPLED:
+                sample(session, *case, dtype, options.rounds)
             for case in EQUATIONS:
                 solve(session, *case, dtype, options.rounds)
+            for case in EXPONENTIALS:
+                exponentiate(session, *case, dtype, options.rounds)
 
 
 def factorize(session, dtype, rounds, method, subscripts, shape, peer, rank=None):
@@ -91,6 +110,42 @@ def factorize(session, dtype, rounds, method, subscripts, shape, peer, rank=None
         f"{' x '.join(map(str, shape))} | {a.dtype}",
         lambda: session.factorize(subscripts, resident, method=method, rank=rank),
         lambda: peer(a, **thin),
+        rounds,
+    )
+
+
+def sample(session, shape, rank, dtype, rounds):
+    a = matrix("svd", shape, dtype)
+    resident = session.upload(a)
+    compare(
+        f"svd, rank {rank}, randomized | {' x '.join(map(str, shape))} | {a.dtype}",
+        lambda: session.factorize(
+            "ij->ik,k,kj", resident, method="svd", rank=rank, randomized=True
+        ),
+        lambda: randomized_svd(a, rank),
+        rounds,
+    )
+
+
+def randomized_svd(a, rank, oversampling=10, power_iterations=2):
+    """The same algorithm in NumPy."""
+    columns = np.random.default_rng(0).standard_normal((a.shape[1], rank + oversampling))
+    basis = np.linalg.qr(a @ columns.astype(a.dtype))[0]
+    for _ in range(power_iterations):
+        other = np.linalg.qr(a.conj().T @ basis)[0]
+        basis = np.linalg.qr(a @ other)[0]
+    u, s, v = np.linalg.svd(basis.conj().T @ a, full_matrices=False)
+    return basis @ u[:, :rank], s[:rank], v[:rank]
+
+
+def exponentiate(session, shape, radius, dtype, rounds):
+    a = matrix("general", shape, dtype) * np.asarray(radius / np.sqrt(shape[-1]), dtype)
+    resident = session.upload(a)
+    text = "nij->nik" if len(shape) == 3 else "ij->ik"
+    compare(
+        f"expm, radius {radius} | {' x '.join(map(str, shape))} | {a.dtype}",
+        lambda: session.expm(text, resident),
+        lambda: scipy.linalg.expm(a),
         rounds,
     )
 

@@ -115,6 +115,40 @@ def test_exponentials_of_matrices_agree(dtype: str):
         np.testing.assert_allclose(actual, expected, rtol=0, atol=64 * unit * size)
 
 
+@pytest.mark.parametrize("absorb", decomp._ABSORB_MAP)
+def test_randomized_decompositions_agree(absorb: Any):
+    rng = np.random.default_rng(4)
+    x = matrix(12, "c16", (60, 50))
+    options = {"max_bond": 6, "oversample": 8, "seed": rng, "absorb": absorb}
+    expected = decomp.svd_rand_truncated(x, **options)
+    actual = decomp.svd_rand_truncated(xp.asarray(x), **options)
+    assert [each is None for each in actual] == [each is None for each in expected]
+    # Factors are known but for phases: what they span, and how large they are.
+    for ours, theirs in zip(actual, expected):
+        if ours is None:
+            continue
+        ours = ours.numpy()
+        assert ours.shape == theirs.shape
+        np.testing.assert_allclose(
+            np.linalg.norm(ours), np.linalg.norm(theirs), rtol=1e-3
+        )
+    if actual[0] is not None and actual[2] is not None:
+        middle = 1 if actual[1] is None else actual[1].numpy()
+        product = (actual[0].numpy() * middle) @ actual[2].numpy()
+        assert np.linalg.norm(product - x, 2) <= 1.1e-6
+
+
+def test_rsvd_is_computed_on_the_server():
+    x = matrix(12, "f8", (60, 50))
+    before = xp.downloads()
+    left, s, right = decomp.array_split(
+        xp.asarray(x), method="rsvd", max_bond=5, cutoff=0.0, absorb=None
+    )
+    assert xp.downloads() == before
+    product = (left.numpy() * s.numpy()) @ right.numpy()
+    assert np.linalg.norm(product - x, 2) <= 1.1e-5
+
+
 @pytest.mark.parametrize("mode", ["abs", "rel", "sum2", "rsum2", "sum1", "rsum1"])
 @pytest.mark.parametrize("absorb", decomp._ABSORB_MAP)
 def test_truncated_decompositions_agree(absorb: Any, mode: str):

@@ -20,12 +20,16 @@ using Counts = LapackDecompositions::ScratchCounts;
 /// EIGH divide and conquer, which saves many of them.
 constexpr double FlopsPerNanosecond(FactorizationMethod method) {
   switch (method) {
-    case FactorizationMethod::kSvd: return 40;
+    case FactorizationMethod::kSvd: return 90;
     case FactorizationMethod::kEigh: return 30;
     default: return 8;
   }
 }
 constexpr double kNanosecondsPerElement = 3;  // to copy in and out
+/// Of an SVD besides, for each element of a square of the shorter side: work
+/// that is bound by memory. Complex numbers are faster than their flops.
+constexpr double kNanosecondsPerSvdElement = 60;
+constexpr double kFasterComplexSvd = 1.6;
 /// What LAPACK takes for the smallest matrix, where it iterates.
 constexpr double kNanosecondsPerMatrix = 10'000;
 
@@ -73,9 +77,15 @@ class LapackRoutines {
                             static_cast<double>(ElementCount(problem.columns));
     const bool is_single = RealPartOf(problem.type) == ElementType::kFloat32;
     const bool iterates = problem.method != FactorizationMethod::kCholesky;
+    const bool is_svd = problem.method == FactorizationMethod::kSvd;
+    const double faster = (is_single ? 2 : 1) *
+                          (is_svd && IsComplex(problem.type) ? kFasterComplexSvd
+                                                             : 1);
+    const auto inner = static_cast<double>(ValueCount(problem));
     return (iterates ? kNanosecondsPerMatrix : 0) +
            FlopCount(problem) / batch / FlopsPerNanosecond(problem.method) /
-               (is_single ? 2 : 1) +
+               faster +
+           (is_svd ? kNanosecondsPerSvdElement * inner * inner : 0) +
            2 * kNanosecondsPerElement * elements;
   }
 

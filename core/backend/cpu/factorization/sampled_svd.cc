@@ -21,8 +21,11 @@ namespace {
 using P = FactorizationProblem;
 using Counts = LapackDecompositions::ScratchCounts;
 
-/// SampledFlopCount()'s of one thread, in float64; float32 is twice as fast.
-constexpr double kFlopsPerNanosecond = 20;
+/// Of products, which all threads compute, and of what LAPACK computes, in
+/// float64 on one thread; float32 is twice as fast.
+constexpr double kFlopsOfProductsPerNanosecond = 48;
+constexpr double kFlopsPerNanosecond = 12;
+constexpr double kFasterComplex = 1.8;  // of LAPACK
 constexpr double kNanosecondsPerElement = 4;  // to copy, and to add up squares
 constexpr double kNanosecondsPerMatrix = 30'000;
 
@@ -318,10 +321,16 @@ class SampledRoutines {
     const auto batch = static_cast<double>(ElementCount(problem.batch));
     const double elements = static_cast<double>(ElementCount(problem.rows)) *
                             static_cast<double>(columns_);
-    const bool is_single = RealPartOf(problem.type) == ElementType::kFloat32;
+    const double faster =
+        RealPartOf(problem.type) == ElementType::kFloat32 ? 2 : 1;
+    const double products = 4 * elements * static_cast<double>(sampled_) *
+                            static_cast<double>(1 + power_iterations_) *
+                            (IsComplex(problem.type) ? 4 : 1);
+    const double rest = SampledFlopCount(problem) / batch - products;
     return kNanosecondsPerMatrix +
-           SampledFlopCount(problem) / batch / kFlopsPerNanosecond /
-               (is_single ? 2 : 1) / thread_count_ +
+           products / faster / kFlopsOfProductsPerNanosecond / thread_count_ +
+           rest / faster / kFlopsPerNanosecond /
+               (IsComplex(problem.type) ? kFasterComplex : 1) +
            kNanosecondsPerElement * elements;
   }
 

@@ -174,17 +174,17 @@ class Exponential {
 
   /// The largest sum of absolute values of a column.
   double Norm(const W* matrix) {
-    sums_.assign(static_cast<size_t>(n_), 0);
-    ForColumns([&](int64_t begin, int64_t end) {
-      for (int64_t column = begin / n_; column < end / n_; ++column) {
-        double sum = 0;
-        for (int64_t row = 0; row < n_; ++row) {
-          sum += static_cast<double>(std::abs(matrix[row + column * n_]));
-        }
-        sums_[static_cast<size_t>(column)] = sum;
-      }
+    const double norm = LargestSum([&](int64_t row, int64_t column) {
+      const W& x = matrix[row + column * n_];
+      const auto real = static_cast<double>(std::real(x));
+      if constexpr (std::is_floating_point_v<W>) return std::abs(real);
+      const auto imaginary = static_cast<double>(std::imag(x));
+      return std::sqrt(real * real + imaginary * imaginary);
     });
-    return *std::ranges::max_element(sums_);
+    if (std::is_floating_point_v<W> || std::isfinite(norm)) return norm;
+    return LargestSum([&](int64_t row, int64_t column) {  // squares overflowed
+      return static_cast<double>(std::abs(matrix[row + column * n_]));
+    });
   }
 
   /// The logarithm of the norm of that power of the matrix's absolute values.
@@ -195,24 +195,40 @@ class Exponential {
     std::vector<double> from(static_cast<size_t>(n_), 1);
     double log2 = 0;
     for (int k = 0; k < power && !Stops(); ++k) {
-      sums_.assign(static_cast<size_t>(n_), 0);
-      ForColumns([&](int64_t begin, int64_t end) {
-        for (int64_t column = begin / n_; column < end / n_; ++column) {
-          double sum = 0;
-          for (int64_t row = 0; row < n_; ++row) {
-            sum += static_cast<double>(std::real(sum_[row + column * n_])) *
-                   from[static_cast<size_t>(row)];
-          }
-          sums_[static_cast<size_t>(column)] = sum;
-        }
+      const double* const weights = from.data();
+      const double largest = LargestSum([&](int64_t row, int64_t column) {
+        return static_cast<double>(std::real(sum_[row + column * n_])) *
+               weights[row];
       });
-      const double largest = *std::ranges::max_element(sums_);
       if (largest == 0) return -std::numeric_limits<double>::infinity();
       log2 += std::log2(largest);
       for (double& sum : sums_) sum /= largest;
       std::swap(from, sums_);
     }
     return log2;
+  }
+
+  /// The largest sum of a column of term(row, column); all are in sums_.
+  template <typename Term>
+  double LargestSum(const Term& term) {
+    constexpr int64_t kLanes = 16;  // so that additions do not wait in a row
+    sums_.assign(static_cast<size_t>(n_), 0);
+    ForColumns([&](int64_t begin, int64_t end) {
+      for (int64_t column = begin / n_; column < end / n_; ++column) {
+        double lanes[kLanes] = {};
+        int64_t row = 0;
+        for (; row + kLanes <= n_; row += kLanes) {
+          for (int64_t lane = 0; lane < kLanes; ++lane) {
+            lanes[lane] += term(row + lane, column);
+          }
+        }
+        for (; row < n_; ++row) lanes[0] += term(row, column);
+        double sum = 0;
+        for (const double lane : lanes) sum += lane;
+        sums_[static_cast<size_t>(column)] = sum;
+      }
+    });
+    return *std::ranges::max_element(sums_);
   }
 
   /// Calls body(begin, end) for the elements of some columns at a time.

@@ -25,6 +25,11 @@ constexpr double kFlopsPerNanosecond = 20;
 constexpr double kNanosecondsPerElement = 3;  // to copy in and out
 constexpr double kNanosecondsPerMatrix = 500;
 constexpr double kPanelColumns = 128;
+/// Of an exponential, which is made of products: what it adds up is ten sums
+/// and norms.
+constexpr double kFlopsOfProductsPerNanosecond = 36;
+constexpr double kNanosecondsPerElementOfSums = 30;
+constexpr double kNanosecondsPerExponential = 2000;
 
 /// What is known of the steps of one elimination.
 template <typename W>
@@ -243,8 +248,14 @@ class LapackRoutines {
     const auto n = static_cast<double>(ElementCount(problem.columns));
     const auto sides = static_cast<double>(ElementCount(problem.sides));
     const bool is_single = RealPartOf(problem.type) == ElementType::kFloat32;
-    const double arithmetic =
-        FlopCount(problem) / batch / kFlopsPerNanosecond / (is_single ? 2 : 1);
+    const double flops = FlopCount(problem) / batch / (is_single ? 2 : 1);
+    if (problem.is_exponential()) {
+      return kNanosecondsPerExponential +
+             (flops / kFlopsOfProductsPerNanosecond +
+              kNanosecondsPerElementOfSums * n * n) /
+                 thread_count;
+    }
+    const double arithmetic = flops / kFlopsPerNanosecond;
     // Panels have one thread: so much of a factorization, or of few sides.
     const double alone = std::min(1.0, kPanelColumns / n);
     return kNanosecondsPerMatrix +
