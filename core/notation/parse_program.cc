@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
 #include "core/notation/characters.h"
@@ -81,17 +82,44 @@ Counts CountsOf(std::span<const Sum> sums) {
   return most;
 }
 
-/// Gives those labels that are summed, having occurred twice, other names.
-void RenameSummed(const Counts& counts, std::span<Sum> sums) {
+/// Others for those labels that are summed, having occurred twice: larger
+/// numbers, whose order is the same, or `sum1`, `sum2`, ...
+std::map<std::string, std::string> OthersFor(const Counts& counts) {
+  int64_t largest = 0;
+  for (const auto& [label, count] : counts) {
+    int64_t number = 0;
+    if (absl::SimpleAtoi(label, &number)) largest = std::max(largest, number);
+  }
+  std::map<std::string, std::string> others;
+  int named = 0;
+  for (const auto& [label, count] : counts) {
+    if (count < 2) continue;
+    std::string& other = others[label];
+    int64_t number = 0;
+    if (absl::SimpleAtoi(label, &number) && largest < int64_t{1} << 62) {
+      other = absl::StrCat(number + largest);
+      continue;
+    }
+    do {
+      other = absl::StrCat("sum", ++named);
+    } while (counts.contains(other));
+  }
+  return others;
+}
+
+/// Gives labels other names.
+void Rename(const std::map<std::string, std::string>& others,
+            std::span<Sum> sums) {
   for (Sum& sum : sums) {
     for (Term& term : sum.terms) {
       for (Factor& factor : term.factors) {
         if (AreOwn(factor, CountsOf(factor.parts()))) continue;
-        RenameSummed(counts, factor.parts());
+        Rename(others, factor.parts());
         auto* const tensor = std::get_if<TensorReference>(&factor.value);
         if (tensor == nullptr) continue;
         for (Label& label : tensor->labels) {
-          if (counts.at(label.text) > 1) label.text += "#";
+          const auto other = others.find(label.text);
+          if (other != others.end()) label.text = other->second;
         }
       }
     }
@@ -357,7 +385,7 @@ absl::Status Parser::ReadNorm(Factor& factor) {
     TENSORD_RETURN_IF_ERROR(CountFactor());
   }
   Factor second = first;
-  RenameSummed(CountsOf(second.parts()), second.parts());
+  Rename(OthersFor(CountsOf(second.parts())), second.parts());
   Conjugate(first);
   Sum squares = SumOf(std::move(first));
   squares.terms[0].factors.push_back(std::move(second));

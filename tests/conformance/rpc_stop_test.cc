@@ -185,6 +185,36 @@ TEST_F(RpcStopTest, EquationsStop) {
   EXPECT_EQ(status.error_code(), grpc::StatusCode::CANCELLED);
 }
 
+TEST_F(RpcStopTest, ExponentialsStop) {
+  v1::SolveLinearRequest request;
+  request.set_session(session_);
+  *request.mutable_a() = Named(Filled({2000, 2000}), {1, 2});
+  *request.mutable_d() = New({1, 3});
+  request.set_function(v1::MATRIX_FUNCTION_EXPONENTIAL);
+  const Status status = Cancelled([&](grpc::ClientContext& context) {
+    v1::SolveLinearResponse response;
+    return compute_->SolveLinear(&context, request, &response);
+  });
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::CANCELLED);
+}
+
+TEST_F(RpcStopTest, SampledDecompositionsStop) {
+  v1::FactorizeRequest request;
+  request.set_session(session_);
+  *request.mutable_a() = Named(Filled({3000, 3000}), {1, 2});
+  *request.mutable_q() = New({1, 3});
+  *request.mutable_values() = New({3});
+  *request.mutable_r() = New({3, 2});
+  request.set_method(v1::FACTORIZATION_METHOD_SVD);
+  request.mutable_truncation()->set_rank(300);
+  request.mutable_truncation()->mutable_sampling()->set_power_iterations(20);
+  const Status status = Cancelled([&](grpc::ClientContext& context) {
+    v1::FactorizeResponse response;
+    return compute_->Factorize(&context, request, &response);
+  });
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::CANCELLED);
+}
+
 TEST_F(RpcStopTest, OthersGoFirstWhileALibraryDecomposes) {
   v1::FactorizeRequest request;
   request.set_session(session_);

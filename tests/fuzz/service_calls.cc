@@ -270,6 +270,22 @@ const std::vector<SampleCall>& SampleCalls() {
              statements: "I[i,j] := argsort(A[i,j]; along=i); D[i,j] := cumsum(A[I[i,j],j]; along=j);" }
              operands { name: "A" tensor: "$A/tensors/a" }
              outputs { name: "D" inline: true } })"}},
+      {"ComputeService.SolveLinear",
+       {R"(session: "$A" function: MATRIX_FUNCTION_EXPONENTIAL
+           structure: MATRIX_STRUCTURE_HERMITIAN
+           a { modes: [1, 2] inline { element_type: ELEMENT_TYPE_FLOAT64
+               layout { extents: [1, 1] } data: "\000\000\000\000\000\000\360\077" } }
+           d { modes: [1, 3] inline: true })"}},
+      {"ComputeService.Factorize",
+       {R"(session: "$A" method: FACTORIZATION_METHOD_SVD
+           a { tensor: "$A/tensors/a" modes: [1, 2] } q { modes: [1, 3] }
+           r { modes: [3, 2] } values { modes: 3 }
+           truncation { rank: 1 sampling { oversampling: 0 power_iterations: 1
+                                           seed: 3 } })"}},
+      {"ProgramService.ExecuteProgram", {R"(session: "$A" spec { source {
+             statements: "E[i,k] := expm(A[i,j]*A[l,j]); n = norm(E[i,k] - E[k,i]);" }
+             operands { name: "A" tensor: "$A/tensors/a" }
+             outputs { name: "n" inline: true } })"}},
   };
   return all;
 }
