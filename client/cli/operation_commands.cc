@@ -279,7 +279,8 @@ int RunOperation(const CommandLine& line, const OperationArguments& arguments) {
     return FailUsage(std::string(subscripts.status().message()));
   }
   if (arguments.is_exponential && arguments.inputs.size() == 2) {
-    return FailUsage("--function exponential has no b, but there are two files");
+    return FailUsage(
+        "--function exponential has no b, but there are two files");
   }
   if (arguments.kind == OperationKind::kSolve && arguments.inputs.size() == 1 &&
       arguments.unary_b != UnaryOperator::kIdentity) {
@@ -506,9 +507,10 @@ void AddPadding(CLI::App& command, OperationArguments& operation) {
 }
 
 void AddSampling(CLI::App& command, SamplingArguments& sampling) {
-  CLI::Option* const randomized = command.add_flag(
-      "--randomized", sampling.is_wanted,
-      "Of svd, with --rank: the values may be those that a random sample finds");
+  CLI::Option* const randomized =
+      command.add_flag("--randomized", sampling.is_wanted,
+                       "Of svd, with --rank: the values may be those that a "
+                       "random sample finds");
   command
       .add_option("--oversampling", sampling.numbers.oversampling,
                   "Columns of the sample beyond the rank, 10 unless given")

@@ -95,8 +95,8 @@ absl::string_view NotationOf(AlongFunction function) {
 }
 
 std::string NearestFunction(absl::string_view name) {
-  std::vector<std::string> known = {"conj", "adjoint", "tensorscalar", "scalar",
-                                    "Diagonal", "norm"};
+  std::vector<std::string> known = {"conj",   "adjoint",  "tensorscalar",
+                                    "scalar", "Diagonal", "norm"};
   for (const NamedFunction& function : kFunctions) {
     known.emplace_back(function.name);
   }

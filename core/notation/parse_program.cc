@@ -54,9 +54,8 @@ using Counts = std::map<std::string, int>;
 bool AreOwn(const Factor& factor, const Counts& inside) {
   return factor.is_scalar ||
          (factor.is_divisor && !factor.parts().empty() &&
-          std::ranges::all_of(inside, [](const auto& counted) {
-            return counted.second == 2;
-          }));
+          std::ranges::all_of(
+              inside, [](const auto& counted) { return counted.second == 2; }));
 }
 
 /// Of terms that which has a label most often counts.

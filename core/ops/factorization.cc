@@ -304,8 +304,9 @@ absl::Status Validate(const Truncation& truncation, FactorizationMethod method,
 absl::Status Validate(const Sampling& sampling, FactorizationMethod method,
                       std::optional<int64_t> rank) {
   if (method != FactorizationMethod::kSvd) {
-    return InvalidArgument("SAMPLING_WITHOUT_SVD", "a random sample is wanted, ",
-                           NameOf(method), " takes none");
+    return InvalidArgument("SAMPLING_WITHOUT_SVD",
+                           "a random sample is wanted, ", NameOf(method),
+                           " takes none");
   }
   if (!rank) {
     return InvalidArgument("SAMPLING_WITHOUT_RANK",

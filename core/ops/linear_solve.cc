@@ -189,9 +189,9 @@ absl::StatusOr<LinearSolveModes> GroupModes(MatrixFunction function,
   }
   TENSORD_ASSIGN_OR_RETURN(LinearSolveModes modes,
                            is_exponential ? GroupExponential(a.modes, d)
-                           : b == nullptr ? GroupInverse(a.modes, d)
-                                          : GroupEquations(a.modes, b->modes,
-                                                           d));
+                           : b == nullptr
+                               ? GroupInverse(a.modes, d)
+                               : GroupEquations(a.modes, b->modes, d));
   const std::optional<int64_t> rows = ElementsAlong(a, modes.rows);
   const std::optional<int64_t> columns = ElementsAlong(a, modes.columns);
   if (!rows || !columns) {

@@ -23,9 +23,9 @@ std::vector<double> PadeCoefficients(int degree);
 /// and Squaring Algorithm for the Matrix Exponential (2009), algorithm 5.1.
 ///
 /// Each of Takes...() is asked when the one before said no, and says whether
-/// the choice is made; with the sixth power it is. log2_of_power(p) is the logarithm of the norm of the
-/// p-th power of the matrix's absolute values, after division by
-/// 2^power_before().
+/// the choice is made; with the sixth power it is. log2_of_power(p) is the
+/// logarithm of the norm of the p-th power of the matrix's absolute values,
+/// after division by 2^power_before().
 class ExponentialChooser {
  public:
   using LogOfPower = absl::FunctionRef<double(int power)>;

@@ -59,8 +59,7 @@ FactorizationProblem Canonicalize(const FactorizationDesc& desc) {
   problem.inner_stride_right = StrideAlong(right, modes.inner);
   problem.inner_stride_values = StrideAlong(values, modes.inner);
   if (desc.sampling) {
-    const int64_t sampled =
-        problem.inner_extent + desc.sampling->oversampling;
+    const int64_t sampled = problem.inner_extent + desc.sampling->oversampling;
     if (sampled < modes.inner_extent) {
       problem.sampled = sampled;
       problem.power_iterations = desc.sampling->power_iterations;
@@ -92,9 +91,8 @@ double SampledFlopCount(const FactorizationProblem& p) {
   const auto n = static_cast<double>(ElementCount(p.columns));
   const auto l = static_cast<double>(p.sampled);
   const auto q = static_cast<double>(p.power_iterations);
-  const double one = 4 * m * n * l * (1 + q) +
-                     4 * l * l * (m + q * (m + n)) + 6 * n * l * l +
-                     20 * l * l * l + 2 * m * l * l;
+  const double one = 4 * m * n * l * (1 + q) + 4 * l * l * (m + q * (m + n)) +
+                     6 * n * l * l + 20 * l * l * l + 2 * m * l * l;
   return one * static_cast<double>(ElementCount(p.batch)) *
          (IsComplex(p.type) ? 4 : 1);
 }

@@ -24,7 +24,8 @@ absl::Status NotPositiveDefinite(const NumberedMatrix& matrix, int64_t minor);
 absl::Status DidNotConverge(FactorizationMethod method,
                             const NumberedMatrix& matrix);
 
-// Of equations and exponentials. `pivot`: the first that is none, counted from 1.
+// Of equations and exponentials. `pivot`: the first that is none, counted
+// from 1.
 absl::Status NotFinite(const NumberedMatrix& matrix, int64_t column);
 absl::Status NotSolvable(MatrixStructure structure,
                          const NumberedMatrix& matrix, int64_t pivot);

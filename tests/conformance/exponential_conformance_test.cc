@@ -45,8 +45,8 @@ Matrix ExponentialOf(const Matrix& x) {
   int squarings = 0;
   while (std::ldexp(ColumnNorm(x), -squarings) > 1 / 16.0L) ++squarings;
   const Matrix small = Scaled(x, std::ldexp(1.0L, -squarings));
-  Matrix power = Diagonal(std::vector<long double>(
-      static_cast<size_t>(x.rows), 1));
+  Matrix power =
+      Diagonal(std::vector<long double>(static_cast<size_t>(x.rows), 1));
   Matrix sum = power;
   for (int k = 1; k < 18; ++k) {
     power = Scaled(Product(power, small), 1.0L / k);
@@ -135,8 +135,8 @@ TEST_P(LinearSolveConformance, ComputesRandomExponentials) {
           asked.conjugates = seed % 3 == 0;
           std::vector<Sample> samples;
           for (int64_t x = 0; x < Shape::Product(shape.batch); ++x) {
-            samples.push_back(RandomSample(asked.extent(), 1.5L,
-                                           kHasImaginaryPart<T>, rng));
+            samples.push_back(
+                RandomSample(asked.extent(), 1.5L, kHasImaginaryPart<T>, rng));
             // What stands for what is not read adds to the norm.
             samples.back().growth = std::exp(4.0L);
           }
@@ -155,10 +155,9 @@ TEST_P(LinearSolveConformance, ExponentialsOfAllSizesAreAsNear) {
       SCOPED_TRACE(NameOf(type));
       const Shape shape{{9}, {5}, {5}};
       std::vector<Sample> all;
-      for (const long double norm : {0.0L, 1e-9L, 1e-3L, 0.1L, 0.6L, 1.5L, 4.0L,
-                                     30.0L, 300.0L}) {
-        all.push_back(
-            RandomRotation(5, norm, kHasImaginaryPart<T>, rng));
+      for (const long double norm :
+           {0.0L, 1e-9L, 1e-3L, 0.1L, 0.6L, 1.5L, 4.0L, 30.0L, 300.0L}) {
+        all.push_back(RandomRotation(5, norm, kHasImaginaryPart<T>, rng));
       }
       CheckExponentials<T>(*backend_, kernel, type, Exponential(shape), all,
                            rng);
@@ -179,9 +178,8 @@ TEST_P(LinearSolveConformance, ExponentialsOfMatricesFarFromNormalAreNear) {
     std::mt19937 rng(12);
     const auto exponential = [&](std::vector<Matrix> a) {
       std::vector<Matrix> b, d;
-      EXPECT_EQ(SolveRunner<double>(
-                    Exponential({{std::ssize(a)}, {2}, {2}}),
-                    ElementType::kFloat64, rng)
+      EXPECT_EQ(SolveRunner<double>(Exponential({{std::ssize(a)}, {2}, {2}}),
+                                    ElementType::kFloat64, rng)
                     .Run(*backend_, kernel, a, b, d),
                 absl::OkStatus());
       return d;
@@ -247,11 +245,11 @@ TEST_P(LinearSolveConformance, ExponentialsOfWhatIsNotFiniteAreRefused) {
     // What is not read does not matter.
     a[1](2, 1) = 0;
     a[1](0, 1) = std::numeric_limits<double>::quiet_NaN();
-    EXPECT_EQ(SolveRunner<double>(
-                  Exponential({{3}, {3}, {3}}, Structure::kHermitian),
-                  ElementType::kFloat64, rng)
-                  .Run(*backend_, kernel, a, b, d),
-              absl::OkStatus());
+    EXPECT_EQ(
+        SolveRunner<double>(Exponential({{3}, {3}, {3}}, Structure::kHermitian),
+                            ElementType::kFloat64, rng)
+            .Run(*backend_, kernel, a, b, d),
+        absl::OkStatus());
   });
 }
 

@@ -108,9 +108,9 @@ TEST_F(RpcMatrixProgramTest, ExponentialsAreComputedEachTime) {
   spec.add_outputs()->set_name("n");
   v1::Program program;
   ASSERT_THAT(CreateProgram(spec, "", &program), IsOk());
-  EXPECT_THAT(program.explanation().text(),
-              HasSubstr("E[i,j] = expm(B[i,j])  # " + KernelPrefix() +
-                        ".solve"));
+  EXPECT_THAT(
+      program.explanation().text(),
+      HasSubstr("E[i,j] = expm(B[i,j])  # " + KernelPrefix() + ".solve"));
   v1::ExecuteProgramRequest request;
   request.set_name(program.name());
   AddOperands({{"A", a}}, request.mutable_operands());

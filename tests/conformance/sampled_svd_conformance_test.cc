@@ -32,9 +32,9 @@ void ForEachSampledType(const Check& check) {
 Matrix WithValues(int64_t m, int64_t n, const std::vector<long double>& values,
                   bool is_complex, std::mt19937& rng) {
   const auto k = std::ssize(values);
-  return Product(Product(RandomOrthonormal(m, k, is_complex, rng),
-                         Diagonal(values)),
-                 Adjoint(RandomOrthonormal(n, k, is_complex, rng)));
+  return Product(
+      Product(RandomOrthonormal(m, k, is_complex, rng), Diagonal(values)),
+      Adjoint(RandomOrthonormal(n, k, is_complex, rng)));
 }
 
 /// Products, reflections and an SVD, each rounding as a decomposition does: see
@@ -75,8 +75,7 @@ TEST_P(SampledSvdConformance, FindsAllOfLowRank) {
           EXPECT_LE(Deviation(Adjoint(made.right[b])), bound);
           EXPECT_LE(Difference(made.a[b], Approximation(made, b)).norm(),
                     bound * made.a[b].norm());
-          EXPECT_TRUE(
-              std::ranges::is_sorted(made.values[b], std::greater<>()));
+          EXPECT_TRUE(std::ranges::is_sorted(made.values[b], std::greater<>()));
         }
         EXPECT_NEAR(static_cast<double>(made.values[0][3]), 0.5,
                     static_cast<double>(4 * bound));
@@ -105,9 +104,10 @@ TEST_P(SampledSvdConformance, MissesNoMoreThanTheorySays) {
         Asked asked{Method::kSvd, type, {{}, {6, 10}, {5, 10}}, kKept, true};
         asked.sampling = Sampling{.oversampling = kMore,
                                   .power_iterations = power_iterations};
-        const Made made = Runner<T>(asked, rng).Run(
-            *backend_, kernel,
-            {WithValues(kRows, kColumns, values, kHasImaginaryPart<T>, rng)});
+        const Made made = Runner<T>(asked, rng)
+                              .Run(*backend_, kernel,
+                                   {WithValues(kRows, kColumns, values,
+                                               kHasImaginaryPart<T>, rng)});
         ASSERT_EQ(made.status, absl::OkStatus());
         const long double factor =
             1 + std::sqrt(1 + static_cast<long double>(kKept) / (kMore - 1));
@@ -200,13 +200,12 @@ TEST_P(SampledSvdConformance, EqualSeedsAreEqualBits) {
     for (int k = 0; k < 30; ++k) values.push_back(std::pow(0.9L, k));
     const Matrix a = WithValues(40, 30, values, false, rng);
     const auto run = [&](int64_t seed) {
-      Asked asked{Method::kSvd, ElementType::kFloat64, {{}, {40}, {30}}, 5,
-                  true};
+      Asked asked{
+          Method::kSvd, ElementType::kFloat64, {{}, {40}, {30}}, 5, true};
       asked.sampling = Sampling{.oversampling = 5, .power_iterations = 0};
       asked.truncation.seed = seed;
       std::mt19937 same(6);
-      const Made made =
-          Runner<double>(asked, same).Run(*backend_, kernel, {a});
+      const Made made = Runner<double>(asked, same).Run(*backend_, kernel, {a});
       EXPECT_EQ(made.status, absl::OkStatus());
       return made.left[0].elements;
     };

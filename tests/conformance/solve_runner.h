@@ -177,7 +177,7 @@ void ForEachSolvedType(const Check& check) {
 }
 
 inline std::vector<int64_t> RandomSides(size_t most_modes, int64_t most,
-                                 std::mt19937& rng) {
+                                        std::mt19937& rng) {
   std::vector<int64_t> chosen(rng() % (most_modes + 1));
   for (int64_t& extent : chosen) {
     extent = 1 + static_cast<int64_t>(rng() % most);

@@ -48,8 +48,8 @@ std::vector<std::string> OptionsOf(const StatementCall& call) {
   if (*call.method != FactorizationMethod::kSvd) return {};
   std::vector<std::string> names = {"rank", "absorb", "renormalize"};
   for (const auto& [name, limit] : kLimits) names.emplace_back(name);
-  for (const auto name : {"randomized", "oversampling", "power_iterations",
-                          "seed"}) {
+  for (const auto name :
+       {"randomized", "oversampling", "power_iterations", "seed"}) {
     names.emplace_back(name);
   }
   return names;
@@ -158,8 +158,8 @@ absl::Status TakeSampling(const StatementCall& call,
       bound.truncation.seed = number;
       continue;
     }
-    const auto found = std::ranges::find(
-        kSamplings, option.name, &Word<int64_t Sampling::*>::first);
+    const auto found = std::ranges::find(kSamplings, option.name,
+                                         &Word<int64_t Sampling::*>::first);
     (*bound.sampling).*found->second = number;
     TENSORD_RETURN_IF_ERROR(validate(option));
   }

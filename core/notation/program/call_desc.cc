@@ -141,10 +141,9 @@ absl::Status SetSideExtents(MatrixFunction function,
   const OperandDesc a = ArgumentOf(bound, 0, bindings);
   std::optional<OperandDesc> b;
   if (bound.inputs.size() > 1) b = ArgumentOf(bound, 1, bindings);
-  TENSORD_ASSIGN_OR_RETURN(
-      const LinearSolveModes modes,
-      GroupModes(function, a, b ? &*b : nullptr,
-                 Named(ResultModesOf(bound, 0))));
+  TENSORD_ASSIGN_OR_RETURN(const LinearSolveModes modes,
+                           GroupModes(function, a, b ? &*b : nullptr,
+                                      Named(ResultModesOf(bound, 0))));
   for (size_t i = 0; !b && i < modes.sides.size(); ++i) {
     const Mode side = modes.sides[i] - kFirstNamed;
     if (bindings.extent(side) >= 0) continue;
@@ -159,9 +158,10 @@ FactorizationDesc Factorization(FactorizationMethod method,
                                 const OperandDesc& a,
                                 absl::Span<const OperandDesc> results) {
   const FactorPlaces places = PlacesOf(method, results.size());
-  FactorizationDesc desc{
-      .method = method, .a = a, .left = results[places.left],
-      .sampling = bound.sampling};
+  FactorizationDesc desc{.method = method,
+                         .a = a,
+                         .left = results[places.left],
+                         .sampling = bound.sampling};
   if (places.right) desc.right = results[*places.right];
   if (places.values) desc.values = results[*places.values];
   return desc;

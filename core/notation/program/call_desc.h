@@ -31,9 +31,9 @@ std::vector<Mode> ArgumentModesOf(const BoundStatementCall& bound, size_t i);
 std::vector<Mode> ResultModesOf(const BoundStatementCall& bound, size_t i);
 
 /// Gives those indices their extents that results alone have: the inner one of
-/// a factorization, as long as the matrix's shorter side or as `rank`, and those
-/// of an inverse or an exponential. Those of results that are there already stay as they
-/// are.
+/// a factorization, as long as the matrix's shorter side or as `rank`, and
+/// those of an inverse or an exponential. Those of results that are there
+/// already stay as they are.
 ///
 /// Errors  INVALID_ARGUMENT, with line and column, labels in place of modes:
 ///         what GroupModes() says; MODE_NOT_IN_INPUT: along an index, of one

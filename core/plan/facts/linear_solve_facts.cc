@@ -69,9 +69,9 @@ absl::Status CheckLacks(const LoopModes<n>& loops, size_t operand) {
 
 absl::Status CheckWithoutB(const LinearSolveProblem& p) {
   using P = LinearSolveProblem;
-  TENSORD_RETURN_IF_ERROR(CheckThat(
-      ElementCount(p.sides) == ElementCount(p.rows) && !p.conj_b,
-      "as many sides as rows"));
+  TENSORD_RETURN_IF_ERROR(
+      CheckThat(ElementCount(p.sides) == ElementCount(p.rows) && !p.conj_b,
+                "as many sides as rows"));
   TENSORD_RETURN_IF_ERROR(CheckLacks(p.batch, P::kBatchB));
   TENSORD_RETURN_IF_ERROR(CheckLacks(p.sides, P::kFirst));
   return CheckLacks(p.is_exponential() ? p.columns : p.rows, P::kSecond);
@@ -86,11 +86,10 @@ absl::Status Facts<LinearSolveProblem>::Check(const LinearSolveProblem& p) {
                            p.type == ElementType::kFloat64 || IsComplex(p.type);
   TENSORD_RETURN_IF_ERROR(
       CheckThat(is_floating, "a type in which equations can be solved"));
-  TENSORD_RETURN_IF_ERROR(
-      CheckThat(!p.is_exponential() ||
-                    (!p.has_b &&
-                     p.structure != MatrixStructure::kPositiveDefinite),
-                "an exponential of a alone, Hermitian where it is definite"));
+  TENSORD_RETURN_IF_ERROR(CheckThat(
+      !p.is_exponential() ||
+          (!p.has_b && p.structure != MatrixStructure::kPositiveDefinite),
+      "an exponential of a alone, Hermitian where it is definite"));
   TENSORD_RETURN_IF_ERROR(
       CheckThat(!p.has_unit_diagonal || IsTriangular(p.structure),
                 "a triangle where the diagonal is ones"));

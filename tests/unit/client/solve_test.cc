@@ -83,11 +83,9 @@ TEST_F(SolveTest, IsPreparedExplainedAndPipelined) {
   EXPECT_THAT(solved.Await()->Download<double>().value(), ElementsAre(1, 0));
   EXPECT_THAT(inverse.Await()->Download<double>().value(),
               ElementsAre(-1.5, 1, 0.5, 0));
-  EXPECT_THAT(pipeline.Expm({zeros, "ij"}, "ij")
-                  .Await()
-                  ->Download<double>()
-                  .value(),
-              ElementsAre(1, 0, 0, 1));
+  EXPECT_THAT(
+      pipeline.Expm({zeros, "ij"}, "ij").Await()->Download<double>().value(),
+      ElementsAre(1, 0, 0, 1));
   EXPECT_TRUE(pipeline.Finish().ok());
 }
 

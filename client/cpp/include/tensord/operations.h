@@ -302,7 +302,8 @@ enum class MatrixStructure {
   kPositiveDefinite = 5,  // the lower triangle
 };
 
-/// a * d = b, or the inverse or exponential of a. The compute type is that of the elements.
+/// a * d = b, or the inverse or exponential of a. The compute type is that of
+/// the elements.
 struct SolveOptions {
   MatrixStructure structure = MatrixStructure::kGeneral;
   bool has_unit_diagonal = false;  // of a triangle: ones, not read

@@ -54,7 +54,7 @@ struct Decomposed {
 ///   ValueCount(problem)       how many values of an SVD it computes; else the
 ///                             shorter side
 ///   ScratchBytes(problem)     for one matrix
-///   Nanoseconds(problem)      of one matrix, on one thread
+///   Nanoseconds(problem)      of one matrix, on the threads that it has
 ///   kHearsStops               whether a matrix is left when work is stopped
 ///   Svd(Decomposed, reload)   absl::StatusOr<double>: the squares of values
 ///                             that are not computed, over that of the
@@ -208,9 +208,9 @@ class DecompositionSolution final : public FactorizationSolution {
     TENSORD_RETURN_IF_ERROR(CheckFinite(room));
     switch (problem_.method) {
       case FactorizationMethod::kSvd: {
-        TENSORD_ASSIGN_OR_RETURN(
-            const double beyond,
-            routines_.Svd(room, [&] { LoadMatrix(problem_, a, room.matrix); }));
+        TENSORD_ASSIGN_OR_RETURN(const double beyond, routines_.Svd(room, [&] {
+          LoadMatrix(problem_, a, room.matrix);
+        }));
         if (CurrentWork::ShouldStop()) return 0;
         return StoreSvd<T>(room, beyond, operands, at);
       }

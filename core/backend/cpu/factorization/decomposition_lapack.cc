@@ -78,9 +78,9 @@ class LapackRoutines {
     const bool is_single = RealPartOf(problem.type) == ElementType::kFloat32;
     const bool iterates = problem.method != FactorizationMethod::kCholesky;
     const bool is_svd = problem.method == FactorizationMethod::kSvd;
-    const double faster = (is_single ? 2 : 1) *
-                          (is_svd && IsComplex(problem.type) ? kFasterComplexSvd
-                                                             : 1);
+    const double faster =
+        (is_single ? 2 : 1) *
+        (is_svd && IsComplex(problem.type) ? kFasterComplexSvd : 1);
     const auto inner = static_cast<double>(ValueCount(problem));
     return (iterates ? kNanosecondsPerMatrix : 0) +
            FlopCount(problem) / batch / FlopsPerNanosecond(problem.method) /

@@ -25,7 +25,7 @@ using Counts = LapackDecompositions::ScratchCounts;
 /// float64 on one thread; float32 is twice as fast.
 constexpr double kFlopsOfProductsPerNanosecond = 48;
 constexpr double kFlopsPerNanosecond = 12;
-constexpr double kFasterComplex = 1.8;  // of LAPACK
+constexpr double kFasterComplex = 1.8;        // of LAPACK
 constexpr double kNanosecondsPerElement = 4;  // to copy, and to add up squares
 constexpr double kNanosecondsPerMatrix = 30'000;
 
@@ -87,8 +87,8 @@ class Sample {
       MultiplyByAdjoint();
       MultiplyBy(room_.wide);
     }
-    if (Stops()) return 0.0;
     Project();
+    if (Stops()) return 0.0;  // of columns that are anything
     if (routines_.svd.Gesdd(Arguments(), room_.of_svd) != 0) {
       Project();
       if (routines_.svd.Gesvd(Arguments(), room_.of_svd) != 0) {
@@ -254,7 +254,8 @@ class Sample {
   /// By tiles of some milliseconds, on the threads that there are.
   void Product(const ProductOf& x) const {
     constexpr int64_t kTile = 512;
-    const int64_t down = CeilDivide(x.m, kTile), across = CeilDivide(x.n, kTile);
+    const int64_t down = CeilDivide(x.m, kTile),
+                  across = CeilDivide(x.n, kTile);
     const auto multiply = [&](int64_t part) {
       if (Stops()) return;
       const int64_t row = part % down * kTile, column = part / down * kTile;

@@ -80,6 +80,12 @@ class EquationsSolution final : public LinearSolveSolution {
     const auto elements =
         columns ? CheckedMultiply(extent, *columns) : std::nullopt;
     if (elements && *elements <= kMostElements) return absl::OkStatus();
+    if (problem.is_exponential()) {
+      return Unimplemented("MATRIX_TOO_LARGE", "the matrix has ", extent, " x ",
+                           extent, " elements, and its exponential takes ",
+                           kExponentialSquares,
+                           " times as many, wanted up to 2^40 elements");
+    }
     return Unimplemented("MATRIX_TOO_LARGE", "the matrix has ", extent, " x ",
                          extent, " elements and ", sides,
                          " right sides, wanted up to 2^40 elements of both");

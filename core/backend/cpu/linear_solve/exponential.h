@@ -124,11 +124,14 @@ class Exponential {
   void SetQuotient13() {
     const std::vector<double> c = PadeCoefficients(13);
     const auto sum = [&](int first) {
-      SetSum(0, {{c[first + 12], a6_}, {c[first + 10], a4_}, {c[first + 8], a2_}});
+      SetSum(0,
+             {{c[first + 12], a6_}, {c[first + 10], a4_}, {c[first + 8], a2_}});
       std::swap(sum_, rest_);
       steps_.Multiply(a6_, rest_, sum_);
-      SetSum(c[first],
-             {{1, sum_}, {c[first + 6], a6_}, {c[first + 4], a4_}, {c[first + 2], a2_}});
+      SetSum(c[first], {{1, sum_},
+                        {c[first + 6], a6_},
+                        {c[first + 4], a4_},
+                        {c[first + 2], a2_}});
     };
     sum(1);
     steps_.Multiply(a_, sum_, result_);

@@ -41,11 +41,10 @@ class Elimination {
                                           const SolverLibrary& library) {
     Elimination made(structure, has_unit_diagonal, shape, is_batched);
     if (is_batched || !made.is_factored()) return made;
-    TENSORD_ASSIGN_OR_RETURN(
-        made.work_count_,
-        VisitSolverType(type, [&]<typename T>(T) {
-          return made.WorkCount<T>(library);
-        }));
+    TENSORD_ASSIGN_OR_RETURN(made.work_count_,
+                             VisitSolverType(type, [&]<typename T>(T) {
+                               return made.WorkCount<T>(library);
+                             }));
     return made;
   }
 

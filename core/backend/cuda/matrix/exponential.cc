@@ -261,18 +261,17 @@ class ExponentialSolution final : public LinearSolveSolution {
 
     absl::Status ClearNorms() {
       return run_.Check(
-          cudaMemsetAsync(norms_, 0,
-                          static_cast<size_t>(kMostPower * shape_.count) *
-                              sizeof(double),
-                          queue()),
+          cudaMemsetAsync(
+              norms_, 0,
+              static_cast<size_t>(kMostPower * shape_.count) * sizeof(double),
+              queue()),
           "clearing norms");
     }
     absl::Status QueueNorm(T* matrices, int number) {
-      return run_.Check(
-          QueueSums({.matrices = At(matrices),
-                     .largest = norms_ + number * shape_.count},
-                    queue()),
-          "summing absolute values");
+      return run_.Check(QueueSums({.matrices = At(matrices),
+                                   .largest = norms_ + number * shape_.count},
+                                  queue()),
+                        "summing absolute values");
     }
     /// The first `count` norms of all matrices.
     absl::StatusOr<std::vector<double>> AwaitNorms(int64_t count) {
@@ -284,11 +283,10 @@ class ExponentialSolution final : public LinearSolveSolution {
     }
 
     absl::Status Upload(const std::vector<int32_t>& powers) {
-      return run_.Check(
-          cudaMemcpyAsync(powers_, powers.data(),
-                          powers.size() * sizeof(int32_t),
-                          cudaMemcpyHostToDevice, queue()),
-          "bringing powers of two");
+      return run_.Check(cudaMemcpyAsync(powers_, powers.data(),
+                                        powers.size() * sizeof(int32_t),
+                                        cudaMemcpyHostToDevice, queue()),
+                        "bringing powers of two");
     }
     /// Divides matrices by 2^(times * power of each).
     absl::Status QueueDivisions(
@@ -297,12 +295,11 @@ class ExponentialSolution final : public LinearSolveSolution {
       if (std::ranges::max(powers) == 0) return absl::OkStatus();
       TENSORD_RETURN_IF_ERROR(Upload(powers));
       for (const auto& [matrices, times] : all) {
-        TENSORD_RETURN_IF_ERROR(
-            run_.Check(QueueDivide({.matrices = At(matrices),
-                                    .powers = powers_,
-                                    .times = times},
-                                   queue()),
-                       "scaling matrices"));
+        TENSORD_RETURN_IF_ERROR(run_.Check(
+            QueueDivide(
+                {.matrices = At(matrices), .powers = powers_, .times = times},
+                queue()),
+            "scaling matrices"));
       }
       return absl::OkStatus();
     }
@@ -351,9 +348,9 @@ class ExponentialSolution final : public LinearSolveSolution {
     absl::Status QueueQuotient13() {
       const std::vector<double> c = PadeCoefficients(13);
       const auto sum = [&](int first) -> absl::Status {
-        TENSORD_RETURN_IF_ERROR(SetSum(0, {{c[first + 12], a6_},
-                                           {c[first + 10], a4_},
-                                           {c[first + 8], a2_}}));
+        TENSORD_RETURN_IF_ERROR(SetSum(
+            0,
+            {{c[first + 12], a6_}, {c[first + 10], a4_}, {c[first + 8], a2_}}));
         std::swap(sum_, rest_);
         TENSORD_RETURN_IF_ERROR(Multiply(a6_, rest_, sum_));
         return SetSum(c[first], {{1, sum_},
@@ -400,9 +397,9 @@ class ExponentialSolution final : public LinearSolveSolution {
     T *a_, *result_, *a2_, *a4_, *a6_;
     T* rest_;  // a^8, or for sums
     T* sum_;
-    double* sums_[2];   // (matrix, column)
-    double* norms_;     // (number, matrix)
-    int32_t* powers_;   // (matrix)
+    double* sums_[2];  // (matrix, column)
+    double* norms_;    // (number, matrix)
+    int32_t* powers_;  // (matrix)
     typename Elimination::Room<T> room_;
   };
 

@@ -30,8 +30,9 @@ double Predict(const P& problem, bool is_batched) {
   const bool is_single = RealPartOf(problem.type) == ElementType::kFloat32;
   const double flops = FlopCount(problem) / (is_single ? 2 : 1);
   if (is_batched) return 100e3 + flops / 300;
-  const double each =
-      !IsTriangular(problem.structure) ? 30e3 + 5e3 * static_cast<double>(shape.n) : 10e3;
+  const double each = !IsTriangular(problem.structure)
+                          ? 30e3 + 5e3 * static_cast<double>(shape.n)
+                          : 10e3;
   return static_cast<double>(shape.count) * each + flops / 3000;
 }
 
@@ -105,12 +106,12 @@ class SolveSolution final : public LinearSolveSolution {
     TENSORD_RETURN_IF_ERROR(LoadSides(operands, b, workspace, run));
     TENSORD_RETURN_IF_ERROR(elimination_.Queue(a, b, room, run));
     if (!elimination_.has_pivots() && !problem_.has_unit_diagonal) {
-      TENSORD_RETURN_IF_ERROR(run.Check(
-          QueueDiagonal({.matrices = matrices,
-                         .wants_positive = elimination_.is_factored(),
-                         .from_bad = run.notes()},
-                        run.stream().get()),
-          "looking at diagonals"));
+      TENSORD_RETURN_IF_ERROR(
+          run.Check(QueueDiagonal({.matrices = matrices,
+                                   .wants_positive = elimination_.is_factored(),
+                                   .from_bad = run.notes()},
+                                  run.stream().get()),
+                    "looking at diagonals"));
     }
     return LaunchCopy(*copies_.d, b, operands.d, workspace, run.stream());
   }
@@ -120,9 +121,9 @@ class SolveSolution final : public LinearSolveSolution {
     if (problem_.has_b) {
       return LaunchCopy(*copies_.b, operands.b, b, workspace, run.stream());
     }
-    return run.Check(QueueIdentity(shape_.MatricesAt(problem_.type, b),
-                                   run.stream().get()),
-                     "writing identities");
+    return run.Check(
+        QueueIdentity(shape_.MatricesAt(problem_.type, b), run.stream().get()),
+        "writing identities");
   }
 
   absl::Status Judge(const MatrixOutcome& outcome,

@@ -68,8 +68,7 @@ absl::Status LoadMatrices(const P& problem, const SolveCopies& copies,
                            .facts = run.facts()},
                           stream),
                 "looking at matrices"));
-  return run.Check(QueueCompletion(problem, to, stream),
-                   "completing matrices");
+  return run.Check(QueueCompletion(problem, to, stream), "completing matrices");
 }
 
 }  // namespace tensord::core::cuda

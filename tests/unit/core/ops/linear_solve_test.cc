@@ -54,10 +54,9 @@ TEST(LinearSolveTest, AnInverseHasModesOfItsOwnForRows) {
   EXPECT_EQ(Validate(Inverse()), absl::OkStatus());
   // Columns are the last two of d that a has.
   const OperandDesc a = Matrices({'p', 'r', 's', 'n', 'q'}, {2, 3, 4, 5, 6});
-  const LinearSolveModes modes =
-      GroupModes(MatrixFunction::kInverse, a, nullptr,
-                 {'n', 'p', 'q', 'x', 'y'})
-          .value();
+  const LinearSolveModes modes = GroupModes(MatrixFunction::kInverse, a,
+                                            nullptr, {'n', 'p', 'q', 'x', 'y'})
+                                     .value();
   EXPECT_EQ(modes.batch, Modes({'n'}));
   EXPECT_EQ(modes.rows, Modes({'r', 's'}));
   EXPECT_EQ(modes.columns, Modes({'p', 'q'}));
@@ -68,12 +67,10 @@ TEST(LinearSolveTest, AnInverseHasModesOfItsOwnForRows) {
 TEST(LinearSolveTest, AnExponentialHasModesOfItsOwnForColumns) {
   EXPECT_EQ(Validate(Exponential()), absl::OkStatus());
   // Rows are the last two of a that d has, whatever their order there.
-  const OperandDesc a =
-      Matrices({'n', 'p', 'q', 'r', 's'}, {5, 2, 3, 2, 3});
-  const LinearSolveModes modes =
-      GroupModes(MatrixFunction::kExponential, a, nullptr,
-                 {'x', 'q', 'y', 'p', 'n'})
-          .value();
+  const OperandDesc a = Matrices({'n', 'p', 'q', 'r', 's'}, {5, 2, 3, 2, 3});
+  const LinearSolveModes modes = GroupModes(MatrixFunction::kExponential, a,
+                                            nullptr, {'x', 'q', 'y', 'p', 'n'})
+                                     .value();
   EXPECT_EQ(modes.batch, Modes({'n'}));
   EXPECT_EQ(modes.rows, Modes({'p', 'q'}));
   EXPECT_EQ(modes.columns, Modes({'r', 's'}));
@@ -81,8 +78,8 @@ TEST(LinearSolveTest, AnExponentialHasModesOfItsOwnForColumns) {
   EXPECT_EQ(modes.sides_in_a, Modes({'r', 's'}));
   // Of two modes d may have both.
   const LinearSolveModes both =
-      GroupModes(MatrixFunction::kExponential,
-                 Matrices({'i', 'j'}, {3, 3}), nullptr, {'j', 'i'})
+      GroupModes(MatrixFunction::kExponential, Matrices({'i', 'j'}, {3, 3}),
+                 nullptr, {'j', 'i'})
           .value();
   EXPECT_EQ(both.rows, Modes({'i'}));
   EXPECT_EQ(both.columns, Modes({'j'}));
@@ -167,8 +164,8 @@ TEST(LinearSolveTest, RefusesWhatAreNoExponentials) {
   desc.b.reset();
   desc.a = Matrices({'p', 'q', 'r', 's'}, {2, 3, 3, 2});
   desc.d = Matrices({'p', 'q', 'x', 'y'}, {2, 3, 3, 2});
-  EXPECT_THAT(Validate(desc), IsInvalid("MATRIX_NOT_SQUARE",
-                                        "mode 'p' of rows has extent 2"));
+  EXPECT_THAT(Validate(desc),
+              IsInvalid("MATRIX_NOT_SQUARE", "mode 'p' of rows has extent 2"));
 }
 
 TEST(LinearSolveTest, AnExponentialIsCountedByRowsOfD) {

@@ -315,18 +315,16 @@ TEST(CheckProblemTest, RefusesWhatKernelsDoNotExpect) {
   change(sampled, [](auto& p) { p.sampled = 0; });
   change(sampled, [](auto& p) { p.power_iterations = -1; });
   change(sampled, [](auto& p) { p.method = FactorizationMethod::kQr; });
-  const LinearSolveProblem exponential{
-      .function = MatrixFunction::kExponential,
-      .has_b = false,
-      .rows = {{4, {1, 1}}},
-      .columns = {{4, {4, 0}}},
-      .sides = {{4, {0, 4}}}};
+  const LinearSolveProblem exponential{.function = MatrixFunction::kExponential,
+                                       .has_b = false,
+                                       .rows = {{4, {1, 1}}},
+                                       .columns = {{4, {4, 0}}},
+                                       .sides = {{4, {0, 4}}}};
   ASSERT_TRUE(CheckProblem(exponential).ok()) << CheckProblem(exponential);
   change(exponential, [](auto& p) { p.function = MatrixFunction::kInverse; });
   change(exponential, [](auto& p) { p.has_b = true; });
-  change(exponential, [](auto& p) {
-    p.structure = MatrixStructure::kPositiveDefinite;
-  });
+  change(exponential,
+         [](auto& p) { p.structure = MatrixStructure::kPositiveDefinite; });
   const ContractionProblem contraction;
   ASSERT_TRUE(CheckProblem(contraction).ok()) << CheckProblem(contraction);
   change(contraction, [](auto& p) { p.conj_a = true; });

@@ -71,7 +71,8 @@ __global__ void __launch_bounds__(kThreads)
       sum += static_cast<Real>(task.factors[i]) *
              static_cast<const T*>(task.summands[i])[place.offset];
     }
-    if (place.row == place.column) sum += T(static_cast<Real>(task.of_identity));
+    if (place.row == place.column)
+      sum += T(static_cast<Real>(task.of_identity));
     to[place.offset] = sum;
   });
 }
