@@ -127,9 +127,10 @@ const std::map<std::string, MatrixStructure>& MatrixStructureNames() {
   return names;
 }
 
-const std::map<std::string, bool>& MatrixFunctionNames() {
-  static const auto& names = *new std::map<std::string, bool>{
-      {"inverse", false}, {"exponential", true}};
+const std::map<std::string, MatrixFunction>& MatrixFunctionNames() {
+  static const auto& names = *new std::map<std::string, MatrixFunction>{
+      {"inverse", MatrixFunction::kInverse},
+      {"exponential", MatrixFunction::kExponential}};
   return names;
 }
 

@@ -22,8 +22,9 @@ const std::map<std::string, PathMethod>& PathMethodNames();
 const std::map<std::string, Selection>& SelectionNames();
 const std::map<std::string, FactorizationMethod>& FactorizationMethodNames();
 const std::map<std::string, MatrixStructure>& MatrixStructureNames();
-/// What is computed of a matrix alone, and whether it is the exponential.
-const std::map<std::string, bool>& MatrixFunctionNames();
+/// What is computed of a matrix alone.
+enum class MatrixFunction { kUnsaid, kInverse, kExponential };
+const std::map<std::string, MatrixFunction>& MatrixFunctionNames();
 const std::map<std::string, Absorb>& AbsorbNames();
 const std::map<std::string, ElementType>& ElementTypeNames();
 

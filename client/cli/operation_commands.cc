@@ -44,7 +44,7 @@ struct OperationArguments {
   BinaryOperator op_ab = BinaryOperator::kMul;  // element-wise, a with b
   MatrixStructure structure = MatrixStructure::kGeneral;  // of equations
   bool has_unit_diagonal = false;                         // of equations
-  bool is_exponential = false;                            // not an inverse
+  MatrixFunction function = MatrixFunction::kUnsaid;      // without b
   std::optional<std::string> along;  // of a reduction, a label
   Sorting sorting = Sorting::kNone;
   ExecutionOptions execution;
@@ -183,7 +183,7 @@ absl::StatusOr<RemoteTensor> Run(Session& session,
       if (in.size() == 2) {
         return session.Solve(in[0], in[1], typed.d, typed.solve);
       }
-      return arguments.is_exponential
+      return arguments.function == MatrixFunction::kExponential
                  ? session.Expm(in[0], typed.d, typed.solve)
                  : session.Invert(in[0], typed.d, typed.solve);
     default: return session.Permute(in[0], typed.d, typed.permute);
@@ -211,7 +211,7 @@ absl::StatusOr<Explanation> Explain(const Session& session,
       if (in.size() == 2) {
         return session.ExplainSolve(in[0], in[1], typed.d, typed.solve);
       }
-      return arguments.is_exponential
+      return arguments.function == MatrixFunction::kExponential
                  ? session.ExplainExpm(in[0], typed.d, typed.solve)
                  : session.ExplainInvert(in[0], typed.d, typed.solve);
     default: return session.ExplainPermute(in[0], typed.d, typed.permute);
@@ -278,13 +278,13 @@ int RunOperation(const CommandLine& line, const OperationArguments& arguments) {
   if (!subscripts.ok()) {
     return FailUsage(std::string(subscripts.status().message()));
   }
-  if (arguments.is_exponential && arguments.inputs.size() == 2) {
-    return FailUsage(
-        "--function exponential has no b, but there are two files");
+  if (arguments.function != MatrixFunction::kUnsaid &&
+      arguments.inputs.size() == 2) {
+    return FailUsage("--function is of a alone, but there are two files");
   }
   if (arguments.kind == OperationKind::kSolve && arguments.inputs.size() == 1 &&
       arguments.unary_b != UnaryOperator::kIdentity) {
-    return FailUsage("--unary-b is given, but an inverse has no b");
+    return FailUsage("--unary-b is given, but there is no b");
   }
   std::optional<Along> along;
   if (arguments.along) {
@@ -449,8 +449,8 @@ void AddStructure(CLI::App& command, OperationArguments& operation) {
             "is read");
   command.add_flag("--unit-diagonal", operation.has_unit_diagonal,
                    "The diagonal of the triangle is ones, and not read");
-  AddChoice(command, "--function", operation.is_exponential,
-            MatrixFunctionNames(), "What is computed without b");
+  AddChoice(command, "--function", operation.function, MatrixFunctionNames(),
+            "What is computed without b");
   AddChoice(command, "--unary-a", operation.unary_a, UnaryOperatorNames(),
             "Applied to each element of a first, conj alone");
   AddChoice(command, "--unary-b", operation.unary_b, UnaryOperatorNames(),
@@ -511,18 +511,15 @@ void AddSampling(CLI::App& command, SamplingArguments& sampling) {
       command.add_flag("--randomized", sampling.is_wanted,
                        "Of svd, with --rank: the values may be those that a "
                        "random sample finds");
-  command
-      .add_option("--oversampling", sampling.numbers.oversampling,
-                  "Columns of the sample beyond the rank, 10 unless given")
+  AddInteger(command, "--oversampling", sampling.numbers.oversampling,
+             "Columns of the sample beyond the rank, 10 unless given")
       ->needs(randomized);
-  command
-      .add_option("--power-iterations", sampling.numbers.power_iterations,
-                  "How often it is multiplied by the adjoint and the matrix, 2 "
-                  "unless given")
+  AddInteger(command, "--power-iterations", sampling.numbers.power_iterations,
+             "How often it is multiplied by the adjoint and the matrix, 2 "
+             "unless given")
       ->needs(randomized);
-  command
-      .add_option("--seed", sampling.numbers.seed,
-                  "Of its random numbers, 0 unless given")
+  AddInteger(command, "--seed", sampling.numbers.seed,
+             "Of its random numbers, 0 unless given")
       ->needs(randomized);
 }
 

@@ -1,5 +1,7 @@
 #include "client/cli/options.h"
 
+#include <tuple>
+
 #include "absl/strings/numbers.h"
 
 namespace tensord::cli {
@@ -22,6 +24,22 @@ CLI::Validator ByteSize() {
 }
 
 }  // namespace
+
+CLI::Option* AddInteger(CLI::App& command, const std::string& name,
+                        int64_t& value, const std::string& help) {
+  return command
+      .add_option_function<std::string>(
+          name,
+          [&value](const std::string& text) {
+            std::ignore = absl::SimpleAtoi(text, &value);
+          },
+          help)
+      ->check([](const std::string& text) -> std::string {
+        int64_t number = 0;
+        if (absl::SimpleAtoi(text, &number)) return "";
+        return "'" + text + "' is no whole number of 64 bits";
+      });
+}
 
 void AddBytes(CLI::App& command, const std::string& name,
               std::optional<int64_t>& value, const std::string& help) {

@@ -69,6 +69,10 @@ CLI::Option* AddChoice(CLI::App& command, const std::string& name, Enum& value,
       ->type_name("NAME");
 }
 
+/// A whole number of 64 bits.
+CLI::Option* AddInteger(CLI::App& command, const std::string& name,
+                        int64_t& value, const std::string& help);
+
 /// E.g. "512MiB".
 void AddBytes(CLI::App& command, const std::string& name,
               std::optional<int64_t>& value, const std::string& help);

@@ -25,7 +25,7 @@ struct StatementFunction {
   std::optional<FactorizationMethod> method;
   std::optional<AlongFunction> along;
   int argument_count;
-  MatrixFunction function = MatrixFunction::kInverse;  // of other ones
+  MatrixFunction function = MatrixFunction::kInverse;  // of inv and expm
 };
 
 /// Null when no function of whole tensors is called `name`.

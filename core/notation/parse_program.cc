@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 #include <span>
@@ -82,26 +83,29 @@ Counts CountsOf(std::span<const Sum> sums) {
 }
 
 /// Others for those labels that are summed, having occurred twice: larger
-/// numbers, whose order is the same, or `sum1`, `sum2`, ...
+/// numbers, in the same order, or `sum1`, `sum2`, ...
 std::map<std::string, std::string> OthersFor(const Counts& counts) {
+  std::map<int64_t, std::string> summed;  // those that are numbers
   int64_t largest = 0;
-  for (const auto& [label, count] : counts) {
-    int64_t number = 0;
-    if (absl::SimpleAtoi(label, &number)) largest = std::max(largest, number);
-  }
   std::map<std::string, std::string> others;
   int named = 0;
   for (const auto& [label, count] : counts) {
-    if (count < 2) continue;
-    std::string& other = others[label];
     int64_t number = 0;
-    if (absl::SimpleAtoi(label, &number) && largest < int64_t{1} << 62) {
-      other = absl::StrCat(number + largest);
+    const bool is_number = absl::SimpleAtoi(label, &number);
+    if (is_number) largest = std::max(largest, number);
+    if (count < 2) continue;
+    if (is_number) {
+      summed[number] = label;
       continue;
     }
+    std::string& other = others[label];
     do {
       other = absl::StrCat("sum", ++named);
     } while (counts.contains(other));
+  }
+  for (const auto& [number, label] : summed) {
+    if (largest == std::numeric_limits<int64_t>::max()) largest = -largest;
+    others[label] = absl::StrCat(++largest);
   }
   return others;
 }
@@ -386,7 +390,15 @@ absl::Status Parser::ReadNorm(Factor& factor) {
   Factor second = first;
   Rename(OthersFor(CountsOf(second.parts())), second.parts());
   Conjugate(first);
-  Sum squares = SumOf(std::move(first));
+  const auto number = [&](double value) {
+    Factor result;
+    result.position = factor.position;
+    result.value = Scalar{value};
+    return result;
+  };
+  // A quarter of the squares: no integer, and so in a type with fractions.
+  Sum squares = SumOf(number(0.25));
+  squares.terms[0].factors.push_back(std::move(first));
   squares.terms[0].factors.push_back(std::move(second));
   const auto called = [&](UnaryOperator op, Sum argument) {
     Factor result;
@@ -401,7 +413,10 @@ absl::Status Parser::ReadNorm(Factor& factor) {
   scalar.is_scalar = true;
   scalar.value.emplace<std::vector<Sum>>().push_back(
       SumOf(called(UnaryOperator::kReal, std::move(squares))));
-  factor = called(UnaryOperator::kSqrt, SumOf(std::move(scalar)));
+  Sum twice = SumOf(number(2));
+  twice.terms[0].factors.push_back(
+      called(UnaryOperator::kSqrt, SumOf(std::move(scalar))));
+  factor.value.emplace<std::vector<Sum>>().push_back(std::move(twice));
   return absl::OkStatus();
 }
 

@@ -49,7 +49,7 @@ class Parser {
   absl::Status ReadExponent(Factor& factor);
   /// What begins with a name: a tensor, or a function's value.
   absl::StatusOr<Factor> ReadNamed();
-  /// `norm(x)` is `sqrt(tensorscalar(real(conj((x))*(x))))`.
+  /// `norm(x)` is `(2*sqrt(tensorscalar(real(0.25*conj((x))*(x)))))`.
   absl::Status ReadNorm(Factor& factor);
   absl::Status ReadDiagonal(TensorReference& tensor);
   absl::Status ReadCall(const TensorReference& name, Factor& factor);

@@ -3,14 +3,26 @@
 #include <algorithm>
 #include <cstddef>
 #include <optional>
+#include <string>
 
+#include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "core/base/status.h"
 
 namespace tensord::core {
 namespace {
 
-constexpr absl::string_view kSolving = "where equations are solved";
+/// Where operators are, in messages.
+absl::string_view PlaceOf(MatrixFunction function) {
+  return function == MatrixFunction::kExponential
+             ? "in an exponential"
+             : "where equations are solved";
+}
+
+/// "1 mode", "2 modes"
+std::string CountOf(size_t modes) {
+  return absl::StrCat(modes, modes == 1 ? " mode" : " modes");
+}
 
 int64_t ExtentOf(const OperandDesc& operand, Mode mode) {
   return operand.layout.extents[PositionOf(mode, operand.modes)];
@@ -79,8 +91,8 @@ absl::StatusOr<LinearSolveModes> GroupInverse(const Modes& a, const Modes& d) {
   }
   if (modes.sides.size() != count || modes.columns.size() < count) {
     return InvalidArgument(
-        "MODES_OF_INVERSE", "d ", ToString(d), " lacks ", count, " modes of a ",
-        ToString(a), ", has ", modes.columns.size(), " of them and ",
+        "MODES_OF_INVERSE", "d ", ToString(d), " lacks ", CountOf(count),
+        " of a ", ToString(a), ", has ", modes.columns.size(), " of them and ",
         modes.sides.size(),
         " others, wanted one that a has and another for each that d lacks");
   }
@@ -100,6 +112,11 @@ absl::StatusOr<LinearSolveModes> GroupInverse(const Modes& a, const Modes& d) {
 
 absl::StatusOr<LinearSolveModes> GroupExponential(const Modes& a,
                                                   const Modes& d) {
+  if (a.size() < 2) {
+    return InvalidArgument("MODES_OF_EXPONENTIAL", "a ", ToString(a), " has ",
+                           CountOf(a.size()),
+                           ", wanted those of rows and of columns");
+  }
   LinearSolveModes modes;
   const bool has_both = a.size() == 2 && d.size() == 2 && Has(d, a[0]) &&
                         Has(d, a[1]);  // as in ij->ij
@@ -119,9 +136,9 @@ absl::StatusOr<LinearSolveModes> GroupExponential(const Modes& a,
   }
   if (modes.sides.size() != count || modes.rows.size() < count) {
     return InvalidArgument(
-        "MODES_OF_EXPONENTIAL", "d ", ToString(d), " lacks ", count,
-        " modes of a ", ToString(a), ", has ", modes.rows.size(),
-        " of them and ", modes.sides.size(),
+        "MODES_OF_EXPONENTIAL", "d ", ToString(d), " lacks ", CountOf(count),
+        " of a ", ToString(a), ", has ", modes.rows.size(), " of them and ",
+        modes.sides.size(),
         " others, wanted one that a has and another for each that d lacks");
   }
   TakeFirst(modes.rows, count, modes.batch);
@@ -182,6 +199,12 @@ absl::StatusOr<LinearSolveModes> GroupModes(MatrixFunction function,
                                             const OperandDesc& a,
                                             const OperandDesc* b,
                                             const Modes& d) {
+  for (const Mode mode : d) {
+    if (std::ranges::count(d, mode) == 1) continue;
+    return InvalidArgument("MODE_REPEATED", "mode ", ToString(mode),
+                           " occurs twice in d ", ToString(d),
+                           ", wanted each mode once");
+  }
   const bool is_exponential = function == MatrixFunction::kExponential;
   if (is_exponential && b != nullptr) {
     return InvalidArgument("RIGHT_SIDE_UNWANTED",
@@ -212,8 +235,9 @@ absl::StatusOr<LinearSolveModes> GroupModes(MatrixFunction function,
 absl::Status Validate(const LinearSolveDesc& desc) {
   const OperandDesc& a = desc.a;
   const OperandDesc* const b = desc.b ? &*desc.b : nullptr;
-  TENSORD_RETURN_IF_ERROR(ValidateLinear(a, "a", kSolving));
-  if (b != nullptr) TENSORD_RETURN_IF_ERROR(ValidateLinear(*b, "b", kSolving));
+  const absl::string_view place = PlaceOf(desc.function);
+  TENSORD_RETURN_IF_ERROR(ValidateLinear(a, "a", place));
+  if (b != nullptr) TENSORD_RETURN_IF_ERROR(ValidateLinear(*b, "b", place));
   TENSORD_RETURN_IF_ERROR(ValidateOperand(desc.d, "d"));
   TENSORD_RETURN_IF_ERROR(ValidateOutput(desc.d));
   TENSORD_ASSIGN_OR_RETURN(const LinearSolveModes modes,

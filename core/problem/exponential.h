@@ -1,6 +1,7 @@
 // How an exponential of a matrix is approximated, on any device.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -17,10 +18,36 @@ struct ExponentialChoice {
 /// Those of the denominator have alternating signs.
 std::vector<double> PadeCoefficients(int degree);
 
+/// Matrices may be balanced first, D^-1 A D for A with a D of powers of two:
+/// what is large because of its scale alone would be squared in vain, and lose
+/// digits. It is done where that makes the norm far smaller, as it may cost
+/// digits, too (Watkins, A Case Where Balancing Is Harmful, 2006).
+inline constexpr double kBalancesAbove = 16;  // this norm
+inline constexpr double kLeastGain = 8;       // by which the norm is divided
+
+// The exponent of what is 0.
+inline constexpr int32_t kOfZero = -100'000;
+/// The power of two that a column is multiplied by, and its row divided by, to
+/// balance it. Given are the exponents of the largest element of either beside
+/// the diagonal; `part` is 2, or 4 where all columns change at once.
+constexpr int32_t BalancingPower(int32_t of_row, int32_t of_column,
+                                 int32_t part) {
+  // What stands alone is made less than 1.
+  if (of_column == kOfZero) {
+    return of_row == kOfZero || of_row < 0 ? 0 : (2 * of_row + part) / part;
+  }
+  if (of_row == kOfZero) {
+    return of_column < 0 ? 0 : -(2 * of_column + part) / part;
+  }
+  const int32_t difference = of_row - of_column;
+  return (difference + (difference < 0 ? -part : part) / 2) / part;
+}
+
 /// Chooses by norms of the first powers of a matrix, as they are computed: the
 /// backward error is at most the rounding of a number. Norms are the largest
 /// sum of absolute values of a column. See Al-Mohy and Higham, A New Scaling
-/// and Squaring Algorithm for the Matrix Exponential (2009), algorithm 5.1.
+/// and Squaring Algorithm for the Matrix Exponential (2009), algorithm 5.1;
+/// but of the eighth and tenth power bounds by the others are taken.
 ///
 /// Each of Takes...() is asked when the one before said no, and says whether
 /// the choice is made; with the sixth power it is. log2_of_power(p) is the

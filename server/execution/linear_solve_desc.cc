@@ -86,8 +86,8 @@ absl::StatusOr<OperationDesc> MakeLinearSolve(const OperationRequest& request,
   if (request.compute_type.value_or(computed) != computed) {
     return core::Unimplemented("TYPES_NOT_SUPPORTED", "compute_type is ",
                                core::NameOf(*request.compute_type), ", wanted ",
-                               core::NameOf(computed), " where equations of ",
-                               core::NameOf(type), " are solved");
+                               core::NameOf(computed), " for matrices of ",
+                               core::NameOf(type));
   }
   OperationDesc made;
   made.results = {

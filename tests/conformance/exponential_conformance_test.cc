@@ -217,6 +217,96 @@ TEST_P(LinearSolveConformance, ExponentialsOfMatricesFarFromNormalAreNear) {
   });
 }
 
+/// D x D^-1 with the powers of two that `powers` tell.
+Matrix Similar(Matrix x, const std::vector<int>& powers) {
+  for (int64_t i = 0; i < x.rows; ++i) {
+    for (int64_t j = 0; j < x.columns; ++j) {
+      x(i, j) *= std::ldexp(1.0L, powers[static_cast<size_t>(i)] -
+                                      powers[static_cast<size_t>(j)]);
+    }
+  }
+  return x;
+}
+
+// Rows and columns in other units: what is computed is as near, unit by unit.
+TEST_P(LinearSolveConformance, ExponentialsDoNotDependOnUnits) {
+  ForEachSolver([&](const LinearSolveKernel& kernel) {
+    std::mt19937 rng(15);
+    ForEachSolvedType([&]<typename T>(ElementType type) {
+      const bool is_single = RealPartOf(type) == ElementType::kFloat32;
+      const int most = is_single ? 60 : 500;
+      for (const int spread : {20, most}) {
+        SCOPED_TRACE(absl::StrCat(NameOf(type), ", 2^", spread));
+        constexpr int64_t kExtent = 6;
+        std::vector<int> powers;
+        for (int64_t k = 0; k < kExtent; ++k) {
+          powers.push_back(static_cast<int>(rng() % spread));
+        }
+        powers[0] = 0;
+        powers[1] = spread;
+        const Sample one =
+            RandomSample(kExtent, 1.5L, kHasImaginaryPart<T>, rng);
+        Matrix rounded = one.matrix;
+        for (Wide& x : rounded.elements) x = Wide(Rounded<T>(x));
+        // Beside one that is not to be balanced.
+        std::vector<Matrix> a = {Similar(rounded, powers), rounded}, b, d;
+        ASSERT_EQ(
+            SolveRunner<T>(Exponential({{2}, {kExtent}, {kExtent}}), type, rng)
+                .Run(*backend_, kernel, a, b, d),
+            absl::OkStatus());
+        for (int& power : powers) power = -power;
+        const Matrix exact = ExponentialOf(rounded);
+        const long double u = std::numeric_limits<RealOf<T>>::epsilon() / 2;
+        const long double bound = (kHasImaginaryPart<T> ? 4 : 1) * 16 *
+                                  kExtent * u * (1 + 1.5L) * std::exp(3.0L);
+        EXPECT_LE(ColumnNorm(Difference(exact, Similar(d[0], powers))), bound);
+        EXPECT_LE(ColumnNorm(Difference(exact, d[1])), bound);
+      }
+    });
+  });
+}
+
+// A triangle's zeros stay, and its diagonal is that of its elements, however
+// large the others are.
+TEST_P(LinearSolveConformance, ExponentialsOfTrianglesAreTriangles) {
+  ForEachSolver([&](const LinearSolveKernel& kernel) {
+    std::mt19937 rng(16);
+    for (const auto structure :
+         {Structure::kLowerTriangular, Structure::kUpperTriangular}) {
+      SCOPED_TRACE(NameOf(structure));
+      constexpr int64_t kExtent = 12;
+      const AskedSolve asked =
+          Exponential({{2}, {kExtent}, {kExtent}}, structure);
+      std::vector<Matrix> a, b, d;
+      for (int x = 0; x < 2; ++x) {
+        Matrix& own =
+            a.emplace_back(RandomMatrix(kExtent, kExtent, false, rng));
+        for (int64_t i = 0; i < kExtent; ++i) {
+          for (int64_t j = 0; j < kExtent; ++j) {
+            if (i != j) own(i, j) *= 1e4L;
+          }
+        }
+      }
+      ASSERT_EQ(SolveRunner<double>(asked, ElementType::kFloat64, rng)
+                    .Run(*backend_, kernel, a, b, d),
+                absl::OkStatus());
+      for (size_t x = 0; x < 2; ++x) {
+        for (int64_t i = 0; i < kExtent; ++i) {
+          for (int64_t j = 0; j < kExtent; ++j) {
+            if (i == j) {
+              const long double wanted = std::exp(a[x](i, i).real());
+              EXPECT_NEAR(static_cast<double>(d[x](i, i).real() / wanted), 1,
+                          1e-13);
+            } else if (!IsRead(asked, i, j)) {
+              EXPECT_EQ(d[x](i, j), Wide(0));
+            }
+          }
+        }
+      }
+    }
+  });
+}
+
 TEST_P(LinearSolveConformance, LargeExponentialsAreComputedByAllThreads) {
   std::mt19937 rng(13);
   const LinearSolveKernel& kernel = LargeSolver();

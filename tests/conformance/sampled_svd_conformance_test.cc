@@ -159,6 +159,29 @@ TEST_P(SampledSvdConformance, TruncationsKnowWhatIsNotFound) {
   });
 }
 
+// What values round is nothing that was not found.
+TEST_P(SampledSvdConformance, RoundingIsNotDiscarded) {
+  ForEachSampler([&](const FactorizationKernel& kernel) {
+    ForEachSampledType([&]<typename T>(ElementType type) {
+      SCOPED_TRACE(NameOf(type));
+      std::mt19937 rng(8);
+      std::vector<long double> values;
+      for (int k = 0; k < 30; ++k) values.push_back(1 - 0.02L * k);
+      const long double epsilon = std::numeric_limits<RealOf<T>>::epsilon();
+      Asked asked{Method::kSvd, type, {{}, {90}, {80}}, 40, true};
+      asked.truncation.relative_discarded_squares =
+          static_cast<double>(4 * epsilon);
+      asked.sampling = Sampling{.oversampling = 5};
+      const Made made =
+          Runner<T>(asked, rng)
+              .Run(*backend_, kernel,
+                   {WithValues(90, 80, values, kHasImaginaryPart<T>, rng)});
+      ASSERT_EQ(made.status, absl::OkStatus());
+      EXPECT_EQ(made.kept, 30);
+    });
+  });
+}
+
 TEST_P(SampledSvdConformance, HugeAndTinyNumbersAndZerosAreDecomposed) {
   ForEachSampler([&](const FactorizationKernel& kernel) {
     ForEachSampledType([&]<typename T>(ElementType type) {

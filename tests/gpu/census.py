@@ -179,7 +179,7 @@ EXPECTED = [
     Expectation(r"(SortRuns|MergeRuns|StoreIndices)\(.*", {}, 32),
     Expectation(r"JoinTotals<.*>", {}, 128),
     # Around calls of libraries that take far longer.
-    Expectation(r"(Look|Power|Upper|Triangle|Hermitian|Identity|Diagonal|Factors|Cut|Sums|Divide|Combine|Quotient|Finished)<.*>|Addresses.*", {}, 64),
+    Expectation(r"(Look|Power|Upper|Triangle|Hermitian|Identity|Diagonal|Factors|Cut|Sums|Divide|Combine|Quotient|Finished|Exponents|Balance|Unbalance)<.*>|Addresses.*", {}, 64),
 ]
 # Those that change elements on the way by a function of all types and operators, and those of all cases.
 NOT_EXPECTED = r"(Packed|Tiled|TiledCopy)<.*, false>|(Reference|TakeTerms|Tree|Scan|Gather|Scatter).*|FusedGroups<std::complex<double>, true, .*>"

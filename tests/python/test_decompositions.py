@@ -251,7 +251,8 @@ def test_plans_and_deferred_sessions_truncate_too(session, address, rng):
         ("ij->ik,kj", {"method": "qr", "rank": 2}, "TRUNCATION_WITHOUT_SVD"),
         ("ij->ik,kj", {"method": "qr", "cutoff": 0.1}, "TRUNCATION_WITHOUT_SVD"),
         ("ij->ik,k,kj", {"method": "svd", "randomized": True}, "SAMPLING_WITHOUT_RANK"),
-        ("ij->ik,k,kj", {"method": "svd", "seed": 3}, "SAMPLING_OUT_OF_RANGE"),
+        ("ij->ik,k,kj", {"method": "svd", "seed": 3}, "SAMPLING_NOT_WANTED"),
+        ("ij->ik,k,kj", {"method": "svd", "oversampling": 10}, "SAMPLING_NOT_WANTED"),
         (
             "ij->ik,k,kj",
             {"method": "svd", "rank": 2, "randomized": True, "oversampling": -1},

@@ -287,6 +287,16 @@ def test_norms_are_numbers_with_labels_of_their_own(session, rng):
     np.testing.assert_allclose(got.numpy(), np.linalg.norm(expected), rtol=1e-13)
     nested = "s = norm(A[i,j]" + 60 * "/(1" + "*2" + 60 * ")" + ")"
     np.testing.assert_allclose(session.run(nested, A=a).numpy(), 2 * np.linalg.norm(a))
+    for dtype in "i1", "u1", "i4", "i8", "?":
+        whole = np.array([[100, 100, 3]]).astype(dtype)
+        got = session.run("s := norm(A[i,j])", A=whole)
+        assert got.dtype == np.float64
+        np.testing.assert_allclose(got.numpy(), np.linalg.norm(whole.astype(float)))
+    got = session.run("s := norm(A[i,j] > 0)", A=a)
+    np.testing.assert_allclose(got.numpy(), np.sqrt(np.sum(a > 0)))
+    got = session.run("s = norm(S[0,0,1])*norm(A[-1,0]*B[-2,0])", S=square, A=a, B=b)
+    expected = np.linalg.norm(np.einsum("iik", square)) * np.linalg.norm(a @ b.T)
+    np.testing.assert_allclose(got.numpy(), expected, rtol=1e-13)
     assert session.run("s := norm(Z[i,j])", Z=z).dtype == np.float64
     got = session.run("norm[i] := A[i,j]*norm[j]", A=a, norm=b[0])  # a name like others
     np.testing.assert_allclose(got.numpy(), a @ b[0], rtol=1e-13)
@@ -350,7 +360,8 @@ def test_explanations_show_calls(session):
         ("L[i,k] := cholesky(A[i,j])", "MATRIX_NOT_SQUARE", "mode 'i' of rows has extent 3"),
         ("X[j,i] := inv(A[i,j])", "MODES_OF_INVERSE", "line 1, column 11"),
         ("E[i,k] := expm(A[i,j])", "MATRIX_NOT_SQUARE", "3 rows, along .'i'., and 4 columns"),
-        ("E[i] := expm(A[i,j])", "MODES_OF_EXPONENTIAL", "d .'i'. lacks 1 modes of a"),
+        ("E[i] := expm(A[i,j])", "MODES_OF_EXPONENTIAL", "d .'i'. lacks 1 mode of a"),
+        ("E[i,j] := expm(A[k,l]*A[k,l])", "MODES_OF_EXPONENTIAL", "a .. has 0 modes, wanted those of"),
         ("E[i,j,k,l] := expm(A[i,j]*A[k,l])", "MODES_OF_EXPONENTIAL", "as in nij->nik"),
         ("E[i,j] := expm(A[i,j]; rank=2)", "SYNTAX_ERROR", "wanted one of structure"),
         ("E[i,j] := 1 + expm(A[i,j])", "SYNTAX_ERROR", "expm.. in an expression"),

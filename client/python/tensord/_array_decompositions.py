@@ -139,7 +139,7 @@ def svd_rand_truncated(
         absorb: As `svd_truncated` takes it.
         oversample, num_iterations: As `oversampling` and `power_iterations` of
             `Session.factorize`.
-        seed: Of the random numbers: an integer, or a generator that draws one.
+        seed: Of the random numbers: an integer, or what `numpy.random.default_rng` takes.
         **options: How quimb composes it, which says nothing here.
 
     Returns:
@@ -147,15 +147,15 @@ def svd_rand_truncated(
     """
     absorbed, wanted = _form(absorb)
     sampled: dict[str, Any] = {}
-    if isinstance(seed, np.random.Generator):
-        seed = int(seed.integers(1 << 62))
+    if seed is not None and not isinstance(seed, (int, np.integer)):
+        seed = int(np.random.default_rng(seed).integers(1 << 62))
     if max_bond is not None and max_bond > 0:
         sampled = {
             "rank": max_bond,
             "randomized": True,
             "oversampling": oversample,
             "power_iterations": num_iterations,
-            "seed": seed or 0,
+            "seed": seed,
         }
     return _by_server(x, absorbed, wanted, sampled)
 

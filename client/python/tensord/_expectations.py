@@ -54,7 +54,7 @@ def expected_result(
         dtype = next(iter(dtype_of.values()))
     labels = mode_labels(modes_d, "modes_d")
     if "structure" in fields and "b" not in inputs:
-        add_extents_of_inverse(extents, labels)
+        add_own_extents(extents, labels)
     if dtype is None or any(label not in extents for label in labels):
         return None
     shape = [extents[label] for label in labels]
@@ -65,7 +65,7 @@ def expected_result(
     return TensorSpec(tuple(shape), dtype)
 
 
-def add_extents_of_inverse(extents: dict[int, int], labels: Sequence[int]) -> None:
+def add_own_extents(extents: dict[int, int], labels: Sequence[int]) -> None:
     """Adds the extents of an inverse's or exponential's own modes.
 
     They are those of the operand's modes that it lacks.

@@ -36,8 +36,6 @@ _RESULTS = {
     "cholesky": {"l": "q"},
 }
 _ABSORBED = {"u": "q", "v": "r"}
-# What says of a sample nothing.
-_UNSAMPLED = {"oversampling": 10, "power_iterations": 2, "seed": 0}
 
 
 class Factorizations(Operations[Outcome], Generic[Outcome, Results, Name]):
@@ -57,9 +55,9 @@ class Factorizations(Operations[Outcome], Generic[Outcome, Results, Name]):
         absorb: str | None = None,
         renormalize: bool = False,
         randomized: bool = False,
-        oversampling: int = 10,
-        power_iterations: int = 2,
-        seed: int = 0,
+        oversampling: int | None = None,
+        power_iterations: int | None = None,
+        seed: int | None = None,
         out: tuple[TensorHandle | None, ...] | None = None,
         name: Name | None = None,
         algorithm: str | None = None,
@@ -110,10 +108,10 @@ class Factorizations(Operations[Outcome], Generic[Outcome, Results, Name]):
             randomized: Of "svd", with `rank`: the values may be those that a random sample
                 finds, where that takes less, as it does where `rank` is far below both
                 sides.
-            oversampling: So many columns more than `rank` the sample has.
+            oversampling: So many columns more than `rank` the sample has; None: 10.
             power_iterations: How often it is multiplied by the adjoint and the matrix: the
-                more, the nearer it is where values decay slowly.
-            seed: Of its random numbers; equal ones are equal results.
+                more, the nearer it is where values decay slowly; None: 2.
+            seed: Of its random numbers; equal ones are equal results. None: 0.
             out: Existing tensors that receive the results, or None for new ones; those
                 that are there are returned. Their inner mode may be shorter than the
                 matrix's shorter side, as by `rank`, and may not be longer than `rank`.
@@ -133,7 +131,7 @@ class Factorizations(Operations[Outcome], Generic[Outcome, Results, Name]):
                 (`MATRIX_NOT_POSITIVE_DEFINITE`); a limit is none
                 (`TRUNCATION_OUT_OF_RANGE`, `SAMPLING_OUT_OF_RANGE`), or not of "svd"
                 (`TRUNCATION_WITHOUT_SVD`, `SAMPLING_WITHOUT_SVD`); a sample has no rank
-                (`SAMPLING_WITHOUT_RANK`).
+                (`SAMPLING_WITHOUT_RANK`), or is not wanted (`SAMPLING_NOT_WANTED`).
             Unimplemented: The device has no kernel for it, as GPUs have not where
                 cuSOLVER is missing (`NO_KERNEL`).
         """
@@ -231,12 +229,17 @@ def _check_truncation(rank: int | None, limits: Mapping[str, float]) -> None:
 
 
 def _sampling(
-    randomized: bool, oversampling: int, power_iterations: int, seed: int
+    randomized: bool,
+    oversampling: int | None,
+    power_iterations: int | None,
+    seed: int | None,
 ) -> compute_pb2.Sampling | None:
     """Returns the random sample that is wanted, if one is.
 
     Raises:
-        InvalidArgument: It is said what it is like, but not that one is wanted.
+        InvalidArgument: It is said what it is like, but not that one is wanted
+            (`SAMPLING_NOT_WANTED`); a number has more than 64 bits
+            (`SAMPLING_OUT_OF_RANGE`).
         TypeError: A number is none.
     """
     check_type("randomized", randomized, (bool, np.bool_), "a bool")
@@ -246,20 +249,22 @@ def _sampling(
         "seed": seed,
     }
     for name, number in numbers.items():
-        check_type(name, number, (int, np.integer), "an int")
-        if not randomized and number != _UNSAMPLED[name]:
+        if number is None:
+            continue
+        if isinstance(number, (bool, np.bool_)):
+            raise TypeError(f"{name} is {number}, wanted an int or None")
+        check_type(name, number, (int, np.integer), "an int or None")
+        if not -(2**63) <= number < 2**63:
             raise InvalidArgument(
-                f"{name} is {number}, wanted randomized=True with it",
+                f"{name} is {number}, wanted -2**63 to 2**63 - 1",
                 reason="SAMPLING_OUT_OF_RANGE",
             )
-    if not randomized:
-        return None
-    try:
-        return compute_pb2.Sampling(**numbers)
-    except ValueError as error:
-        raise InvalidArgument(
-            f"{numbers} do not fit 64 bits", reason="SAMPLING_OUT_OF_RANGE"
-        ) from error
+        if not randomized:
+            raise InvalidArgument(
+                f"{name} is {number}, wanted randomized=True with it",
+                reason="SAMPLING_NOT_WANTED",
+            )
+    return compute_pb2.Sampling(**numbers) if randomized else None
 
 
 def _each(

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from tensord._arrays import array_of
 from tensord._blocking_link import BlockingLink
 from tensord._einsum_operations import EinsumSettings
-from tensord._expectations import add_extents_of_inverse
+from tensord._expectations import add_own_extents
 from tensord._factorizations import Factorizations, Names
 from tensord._handle import Handle, Held
 from tensord._messages import from_message
@@ -310,7 +310,7 @@ def _explanation(
         extents.update(zip(operand.modes, shape))
         nodes.append(TreeNode(name, _labels(operand.modes), shape, (), 0))
     if "structure" in known and "b" not in names:
-        add_extents_of_inverse(extents, request.d.modes)
+        add_own_extents(extents, request.d.modes)
     shape = tuple(extents.get(mode, 1) for mode in request.d.modes)
     if "padding" in known and request.HasField("padding") and settings.out is None:
         widths = zip(shape, request.padding.before, request.padding.after)

@@ -252,8 +252,8 @@ absl::StatusOr<SymbolicExtents> ParseCosts(
   };
   read_items();
   // What stood in parentheses, `(a,b)=>χ, c=>2`, was the first group.
-  if (is_enclosed && !is_negated && !has_costs && !reader.has_error() &&
-      takes_cost()) {
+  if (is_enclosed && !is_negated && !has_costs && !result.named.empty() &&
+      !reader.has_error() && takes_cost()) {
     group = result.named;
     set_cost(reader.Sum());
     is_enclosed = false;

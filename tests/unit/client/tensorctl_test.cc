@@ -322,7 +322,20 @@ TEST(TensorctlTest, SolvesEquations) {
   EXPECT_THAT(ended.output, HasSubstr("MATRIX_NOT_POSITIVE_DEFINITE"));
   ended = Tensorctl("solve 'ij->jk' " + a + to + "--unary-b conj");
   EXPECT_EQ(ended.code, 2);
-  EXPECT_THAT(ended.output, HasSubstr("an inverse has no b"));
+  EXPECT_THAT(ended.output, HasSubstr("there is no b"));
+  const std::string nilpotent =
+      Save<double>("nilpotent", {ElementType::kFloat64, {2, 2}}, {0, 5, 0, 0});
+  ended = Tensorctl("solve 'ij->ij' " + nilpotent + to +
+                    "--function exponential -o " + d);
+  EXPECT_EQ(ended.code, 0) << ended.output;
+  EXPECT_THAT(Load<double>(d, 4), ElementsAre(1, 5, 0, 1));
+  ended = Tensorctl("explain solve 'ij->ik' " + nilpotent + to +
+                    "--function exponential");
+  EXPECT_EQ(ended.code, 0) << ended.output;
+  EXPECT_THAT(ended.output, HasSubstr("exponential general float64"));
+  ended = Tensorctl(command + "--function inverse");
+  EXPECT_EQ(ended.code, 2);
+  EXPECT_THAT(ended.output, HasSubstr("of a alone, but there are two files"));
   ended = Tensorctl(command + "--structure round");
   EXPECT_EQ(ended.code, 2);
   EXPECT_THAT(ended.output, HasSubstr("lower-triangular"));
@@ -340,6 +353,19 @@ TEST(TensorctlTest, TruncatesSvds) {
   EXPECT_EQ(ended.code, 0) << ended.output;
   EXPECT_THAT(ended.output, HasSubstr("1 values kept, zeros beyond"));
   EXPECT_THAT(Load<double>(s, 2), Pointwise(DoubleNear(1e-14), {3.0, 0.0}));
+  const std::string sampled = "factorize --method svd --rank 1 " + files +
+                              " 'ij->ik,k,kj' " + a + to + "--randomized ";
+  ended =
+      Tensorctl(sampled + "--oversampling 0 --power-iterations 3 --seed -7");
+  EXPECT_EQ(ended.code, 0) << ended.output;
+  EXPECT_THAT(Load<double>(s, 1), ElementsAre(DoubleNear(3, 1e-12)));
+  ended = Tensorctl(sampled + "--seed 99999999999999999999");
+  EXPECT_EQ(ended.code, 2);
+  EXPECT_THAT(ended.output, HasSubstr("is no whole number of 64 bits"));
+  ended = Tensorctl("factorize --method svd --randomized " + files +
+                    " 'ij->ik,k,kj' " + a + to);
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_THAT(ended.output, HasSubstr("SAMPLING_WITHOUT_RANK"));
   ended = Tensorctl("factorize --method svd --rank 1 --absorb both -o " + u +
                     " -o " + v + " 'ij->ik,kj' " + a + to);
   EXPECT_EQ(ended.code, 0) << ended.output;

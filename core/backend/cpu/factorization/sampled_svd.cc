@@ -230,7 +230,7 @@ class Sample {
   double SquaresBeyond() const {
     const auto largest = static_cast<double>(m_.values[0]);
     if (largest == 0) return 0;
-    double squares = 0;
+    double all = 0;
     for (int64_t column = 0; column < m_.columns; ++column) {
       double own = 0;
       for (int64_t row = 0; row < m_.rows; ++row) {
@@ -240,15 +240,16 @@ class Sample {
             static_cast<double>(std::imag(element)) / largest;
         own += real * real + imaginary * imaginary;
       }
-      squares += own;
+      all += own;
     }
+    double beyond = all;
     for (int64_t k = 0; k < m_.inner; ++k) {
       const double ratio = static_cast<double>(m_.values[k]) / largest;
-      squares -= ratio * ratio;
+      beyond -= ratio * ratio;
     }
-    // What is less is rounding.
-    constexpr double kRounding = 16 * std::numeric_limits<Real>::epsilon();
-    return squares > kRounding ? squares : 0;
+    // What is less is what values round.
+    constexpr double kRounding = 32 * std::numeric_limits<Real>::epsilon();
+    return beyond > kRounding * all ? beyond : 0;
   }
 
   /// By tiles of some milliseconds, on the threads that there are.

@@ -269,7 +269,8 @@ class EquationsSolution final : public LinearSolveSolution {
                        ForParts for_parts) const {
     if (IsTriangular(problem_.structure)) CompleteTriangle(equations);
     const auto steps = routines_.Begin(equations, for_parts);
-    return Exponential(equations, steps, for_parts).Compute();
+    return Exponential(equations, problem_.structure, steps, for_parts)
+        .Compute();
   }
   /// Gives 0, or the first pivot that is none, counted from 1.
   template <typename W>

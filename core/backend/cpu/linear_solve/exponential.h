@@ -13,6 +13,7 @@
 #include "core/backend/cpu/linear_solve/equations.h"
 #include "core/base/checked_math.h"
 #include "core/device/interruption.h"
+#include "core/ops/linear_solve.h"
 #include "core/problem/exponential.h"
 
 namespace tensord::core {
@@ -22,15 +23,17 @@ namespace tensord::core {
 inline constexpr int64_t kExponentialSquares = 7;
 
 /// exp(A) = r(2^-s A)^(2^s), r = p / q being a Pade approximant of degree m
-/// around 0, with m and s as ExponentialChoice finds them.
+/// around 0, with m and s as ExponentialChooser finds them.
 ///
 /// Steps is what EquationsSolution says of Begin(), with W.
 template <typename W, typename Steps>
 class Exponential {
  public:
-  Exponential(const Equations<W>& equations, const Steps& steps,
-              ForParts for_parts)
-      : n_(equations.extent),
+  /// A triangle's other elements are zeros.
+  Exponential(const Equations<W>& equations, MatrixStructure structure,
+              const Steps& steps, ForParts for_parts)
+      : structure_(structure),
+        n_(equations.extent),
         steps_(steps),
         for_parts_(for_parts),
         a_(equations.matrix),
@@ -44,7 +47,10 @@ class Exponential {
   /// Replaces equations.right() by the exponential of equations.matrix, which
   /// is finite. Gives 0, or the first pivot that is none, counted from 1.
   int64_t Compute() {
-    const ExponentialChoice choice = Choose();
+    if (structure_ == MatrixStructure::kGeneral) structure_ = FindTriangle();
+    double norm = Norm(a_);
+    if (norm > kBalancesAbove) Balance(norm);
+    const ExponentialChoice choice = Choose(norm);
     if (Stops()) return 0;
     if (choice.degree <= 9) {
       SetQuotientByPowers(choice.degree);
@@ -52,9 +58,8 @@ class Exponential {
       SetQuotient13();
     }
     if (Stops()) return 0;
-    const int64_t pivot = steps_.FactorGeneral();
+    const int64_t pivot = Solve();
     if (pivot > 0) return pivot;
-    steps_.SolveUpper(/*has_unit_diagonal=*/false);
     W* from = result_;
     W* to = a2_;
     for (int k = 0; k < choice.squarings && !Stops(); ++k) {
@@ -66,6 +71,7 @@ class Exponential {
         std::copy(from + begin, from + end, result_ + begin);
       });
     }
+    if (!powers_.empty()) Unbalance(result_);
     return 0;
   }
 
@@ -78,9 +84,101 @@ class Exponential {
 
   static bool Stops() { return CurrentWork::ShouldStop(); }
 
+  /// The triangle beside which all is 0, if there is one: its quotient is
+  /// solved for without pivots, which would spoil the zeros.
+  MatrixStructure FindTriangle() const {
+    const auto is_zero = [&](int64_t column, int64_t begin, int64_t end) {
+      return std::all_of(a_ + column * n_ + begin, a_ + column * n_ + end,
+                         [](const W& x) { return x == W(0); });
+    };
+    bool is_lower = true, is_upper = true;
+    for (int64_t k = 0; k < n_ && (is_lower || is_upper); ++k) {
+      is_lower = is_lower && is_zero(k, 0, k);
+      is_upper = is_upper && is_zero(k, k + 1, n_);
+    }
+    return is_lower   ? MatrixStructure::kLowerTriangular
+           : is_upper ? MatrixStructure::kUpperTriangular
+                      : MatrixStructure::kGeneral;
+  }
+
+  /// Of the matrix and the result.
+  int64_t Solve() const {
+    switch (structure_) {
+      case MatrixStructure::kLowerTriangular:
+        steps_.SolveLower(/*has_unit_diagonal=*/false);
+        return 0;
+      case MatrixStructure::kUpperTriangular: break;
+      default:
+        if (const int64_t pivot = steps_.FactorGeneral(); pivot > 0) {
+          return pivot;
+        }
+    }
+    steps_.SolveUpper(/*has_unit_diagonal=*/false);
+    return 0;
+  }
+
+  /// Balances the matrix if that makes its norm far smaller: column by column,
+  /// as Parlett and Reinsch, Balancing a Matrix (1969), do.
+  void Balance(double& norm) {
+    powers_.assign(static_cast<size_t>(n_), 0);
+    constexpr int kMostSweeps = 32;
+    bool has_changed = true;
+    for (int sweep = 0; sweep < kMostSweeps && has_changed && !Stops();
+         ++sweep) {
+      has_changed = false;
+      for (int64_t k = 0; k < n_; ++k) {
+        const int32_t power = BalancingPower(LargestExponent(k, n_),
+                                             LargestExponent(k * n_, 1), 2);
+        if (power > -2 && power < 2) continue;
+        for (int64_t i = 0; i < n_; ++i) {
+          if (i == k) continue;
+          Multiply(a_[i + k * n_], power);
+          Multiply(a_[k + i * n_], -power);
+        }
+        powers_[static_cast<size_t>(k)] += power;
+        has_changed = true;
+      }
+    }
+    const double balanced = Norm(a_);
+    if (balanced * kLeastGain <= norm) {
+      norm = balanced;
+      return;
+    }
+    Unbalance(a_);
+    powers_.clear();
+  }
+  /// Of the elements from `first` on, but for that on the diagonal.
+  int32_t LargestExponent(int64_t first, int64_t stride) const {
+    Real largest = 0;
+    for (int64_t i = 0, at = first; i < n_; ++i, at += stride) {
+      if (at % (n_ + 1) == 0) continue;
+      largest = std::max(
+          {largest, std::abs(std::real(a_[at])), std::abs(std::imag(a_[at]))});
+    }
+    return largest == 0 ? kOfZero : std::ilogb(largest);
+  }
+  static void Multiply(W& element, int power) {
+    if constexpr (std::is_floating_point_v<W>) {
+      element = std::ldexp(element, power);
+    } else {
+      element = {std::ldexp(element.real(), power),
+                 std::ldexp(element.imag(), power)};
+    }
+  }
+  /// D M D^-1 in place of a matrix M.
+  void Unbalance(W* matrix) {
+    ForColumns([&](int64_t begin, int64_t end) {
+      for (int64_t at = begin; at < end; ++at) {
+        const auto row = static_cast<size_t>(at % n_);
+        const auto column = static_cast<size_t>(at / n_);
+        const int power = powers_[row] - powers_[column];
+        if (power != 0) Multiply(matrix[at], power);
+      }
+    });
+  }
+
   /// Leaves the powers that the degree takes, scaled.
-  ExponentialChoice Choose() {
-    const double norm = Norm(a_);
+  ExponentialChoice Choose(double norm) {
     ExponentialChooser chooser(norm, std::is_same_v<Real, float>);
     if (const int power = chooser.power_before(); power > 0) Scale(a_, power);
     const auto log2_of_power = [&](int power) { return Log2OfPower(power); };
@@ -244,6 +342,7 @@ class Exponential {
     });
   }
 
+  MatrixStructure structure_;
   const int64_t n_;
   const Steps& steps_;
   ForParts for_parts_;
@@ -252,7 +351,8 @@ class Exponential {
   W *a2_, *a4_, *a6_;
   W* rest_;  // a^8, or for sums
   W* sum_;
-  std::vector<double> sums_;  // (column)
+  std::vector<double> sums_;     // (column)
+  std::vector<int32_t> powers_;  // (column): those of D; empty: not balanced
 };
 
 }  // namespace tensord::core

@@ -103,6 +103,8 @@ class ExponentialSolution final : public LinearSolveSolution {
     int degree = 3;
     std::vector<int32_t> before, behind;  // (matrix): powers of two
     std::vector<int32_t> squarings;       // (matrix)
+    /// (matrix): whether, as 0 or 1; empty: none is.
+    std::vector<int32_t> is_balanced;
 
     int most_squarings() const { return *std::ranges::max_element(squarings); }
   };
@@ -120,7 +122,8 @@ class ExponentialSolution final : public LinearSolveSolution {
                Workspace::BytesFor(shape.n * shape.n * shape.count * element) +
            2 * Workspace::BytesFor(shape.n * shape.count * kDouble) +
            Workspace::BytesFor(kMostPower * shape.count * kDouble) +
-           Workspace::BytesFor(shape.count * kInt) +
+           2 * Workspace::BytesFor(shape.count * kInt) +
+           3 * Workspace::BytesFor(shape.n * shape.count * kInt) +
            elimination.RoomBytes(problem.type);
   }
 
@@ -141,6 +144,11 @@ class ExponentialSolution final : public LinearSolveSolution {
       }
       norms_ = workspace.Take<double>(kMostPower * shape_.count);
       powers_ = workspace.Take<int32_t>(shape_.count);
+      kept_ = workspace.Take<int32_t>(shape_.count);
+      for (int32_t** const numbers :
+           {&column_exponents_, &row_exponents_, &balance_}) {
+        *numbers = workspace.Take<int32_t>(shape_.n * shape_.count);
+      }
       room_ = solution.elimination_.template TakeRoom<T>(workspace);
     }
 
@@ -157,6 +165,9 @@ class ExponentialSolution final : public LinearSolveSolution {
       TENSORD_RETURN_IF_ERROR(
           solution_.elimination_.Queue(a_, result_, room_, run_));
       TENSORD_RETURN_IF_ERROR(QueueSquarings(choices));
+      if (!choices.is_balanced.empty()) {
+        TENSORD_RETURN_IF_ERROR(Unbalance(result_, /*of_kept=*/true));
+      }
       return LaunchCopy(*solution_.copies_.d, result_, operands.d, workspace,
                         run_.stream());
     }
@@ -184,6 +195,9 @@ class ExponentialSolution final : public LinearSolveSolution {
         if (left > 0) return NotFinite(solution_.Named(i), shape_.n - left);
       }
       TENSORD_ASSIGN_OR_RETURN(std::vector<double> norms, AwaitNorms(1));
+      if (std::ranges::max(norms) > kBalancesAbove) {
+        TENSORD_RETURN_IF_ERROR(Balance(norms, choices));
+      }
       const bool is_single =
           RealPartOf(solution_.problem_.type) == ElementType::kFloat32;
       std::vector<ExponentialChooser> choosers;
@@ -205,6 +219,54 @@ class ExponentialSolution final : public LinearSolveSolution {
       }
       return QueueDivisions(choices.behind,
                             {{a_, 1}, {a2_, 2}, {a4_, 4}, {a6_, 6}});
+    }
+
+    /// Balances all matrices, keeps those of which the norm is far smaller
+    /// then, and leaves the norms in `norms`.
+    absl::Status Balance(std::vector<double>& norms, Choices& choices) {
+      // Each halves what is left of the exponents' differences.
+      constexpr int kRounds = 24;
+      TENSORD_RETURN_IF_ERROR(run_.Check(
+          cudaMemsetAsync(
+              balance_, 0,
+              static_cast<size_t>(shape_.n * shape_.count) * sizeof(int32_t),
+              queue()),
+          "clearing powers of two"));
+      for (int round = 0; round < kRounds; ++round) {
+        TENSORD_RETURN_IF_ERROR(
+            run_.Check(QueueExponents({.matrices = At(a_),
+                                       .of_columns = column_exponents_,
+                                       .of_rows = row_exponents_},
+                                      queue()),
+                       "looking at columns and rows"));
+        TENSORD_RETURN_IF_ERROR(
+            run_.Check(QueueBalance({.matrices = At(a_),
+                                     .of_columns = column_exponents_,
+                                     .of_rows = row_exponents_,
+                                     .powers = balance_},
+                                    queue()),
+                       "balancing matrices"));
+      }
+      TENSORD_RETURN_IF_ERROR(ClearNorms());
+      TENSORD_RETURN_IF_ERROR(QueueNorm(a_, 0));
+      TENSORD_ASSIGN_OR_RETURN(const std::vector<double> balanced,
+                               AwaitNorms(1));
+      for (size_t i = 0; i < norms.size(); ++i) {
+        const bool is_kept =
+            norms[i] > kBalancesAbove && balanced[i] * kLeastGain <= norms[i];
+        choices.is_balanced.push_back(is_kept ? 1 : 0);
+        if (is_kept) norms[i] = balanced[i];
+      }
+      TENSORD_RETURN_IF_ERROR(Upload(choices.is_balanced, kept_));
+      return Unbalance(a_, /*of_kept=*/false);
+    }
+    absl::Status Unbalance(T* matrices, bool of_kept) {
+      return run_.Check(QueueUnbalance({.matrices = At(matrices),
+                                        .powers = balance_,
+                                        .kept = kept_,
+                                        .of_kept = of_kept},
+                                       queue()),
+                        "undoing the balance");
     }
 
     /// What each matrix takes; of a batch all have the highest degree.
@@ -282,18 +344,18 @@ class ExponentialSolution final : public LinearSolveSolution {
       return norms;
     }
 
-    absl::Status Upload(const std::vector<int32_t>& powers) {
-      return run_.Check(cudaMemcpyAsync(powers_, powers.data(),
-                                        powers.size() * sizeof(int32_t),
-                                        cudaMemcpyHostToDevice, queue()),
-                        "bringing powers of two");
+    absl::Status Upload(const std::vector<int32_t>& numbers, int32_t* to) {
+      return run_.Check(
+          cudaMemcpyAsync(to, numbers.data(), numbers.size() * sizeof(int32_t),
+                          cudaMemcpyHostToDevice, queue()),
+          "bringing numbers of matrices");
     }
     /// Divides matrices by 2^(times * power of each).
     absl::Status QueueDivisions(
         const std::vector<int32_t>& powers,
         std::initializer_list<std::pair<T*, int32_t>> all) {
       if (std::ranges::max(powers) == 0) return absl::OkStatus();
-      TENSORD_RETURN_IF_ERROR(Upload(powers));
+      TENSORD_RETURN_IF_ERROR(Upload(powers, powers_));
       for (const auto& [matrices, times] : all) {
         TENSORD_RETURN_IF_ERROR(run_.Check(
             QueueDivide(
@@ -374,7 +436,9 @@ class ExponentialSolution final : public LinearSolveSolution {
     absl::Status QueueSquarings(const Choices& choices) {
       const int most = choices.most_squarings();
       const bool differ = std::ranges::min(choices.squarings) < most;
-      if (differ) TENSORD_RETURN_IF_ERROR(Upload(choices.squarings));
+      if (differ) {
+        TENSORD_RETURN_IF_ERROR(Upload(choices.squarings, powers_));
+      }
       for (int done = 0; done < most && !Stops(); ++done) {
         TENSORD_RETURN_IF_ERROR(Multiply(result_, result_, a2_));
         if (differ) {
@@ -400,6 +464,9 @@ class ExponentialSolution final : public LinearSolveSolution {
     double* sums_[2];  // (matrix, column)
     double* norms_;    // (number, matrix)
     int32_t* powers_;  // (matrix)
+    int32_t* kept_;    // (matrix): whether it is balanced
+    int32_t *column_exponents_, *row_exponents_;  // (matrix, column or row)
+    int32_t* balance_;  // (matrix, column): powers of two
     typename Elimination::Room<T> room_;
   };
 
@@ -419,8 +486,11 @@ SimpleLinearSolve::Solved SolveExponential(const P& problem,
   const SolveShape shape(problem);
   TENSORD_ASSIGN_OR_RETURN(
       const Elimination elimination,
-      Elimination::Make(MatrixStructure::kGeneral, /*has_unit_diagonal=*/false,
-                        shape, problem.type, is_batched, library));
+      Elimination::Make(IsTriangular(problem.structure)
+                            ? problem.structure
+                            : MatrixStructure::kGeneral,
+                        /*has_unit_diagonal=*/false, shape, problem.type,
+                        is_batched, library));
   return std::make_unique<ExponentialSolution>(
       problem, library, SolveCopies(problem, lists), elimination, is_batched);
 }

@@ -132,7 +132,8 @@ TEST(LinearSolveTest, RefusesWhatAreNoEquations) {
 TEST(LinearSolveTest, RefusesWhatAreNoInverses) {
   LinearSolveDesc desc = Inverse();
   desc.d = Matrices({'n', 'j'}, {2, 6});
-  EXPECT_THAT(Validate(desc), IsInvalid("MODES_OF_INVERSE", "lacks 1 modes"));
+  EXPECT_THAT(Validate(desc),
+              IsInvalid("MODES_OF_INVERSE", "lacks 1 mode of a"));
   desc.d = Matrices({'n', 'j', 'i'}, {2, 6, 6});
   EXPECT_THAT(Validate(desc), IsInvalid("MODES_OF_INVERSE", "as in ij->jk"));
   desc.d = Matrices({'j', 'k', 'n'}, {6, 6, 2});
@@ -148,10 +149,18 @@ TEST(LinearSolveTest, RefusesWhatAreNoExponentials) {
   LinearSolveDesc desc = Exponential();
   desc.d = Matrices({'n', 'i'}, {2, 6});
   EXPECT_THAT(Validate(desc),
-              IsInvalid("MODES_OF_EXPONENTIAL", "lacks 1 modes"));
+              IsInvalid("MODES_OF_EXPONENTIAL", "lacks 1 mode of a"));
   desc.d = Matrices({'n', 'i', 'j'}, {2, 6, 6});
   EXPECT_THAT(Validate(desc),
               IsInvalid("MODES_OF_EXPONENTIAL", "as in nij->nik"));
+  EXPECT_THAT(
+      GroupModes(MatrixFunction::kExponential, desc.a, nullptr, {'n', 'i', 'i'})
+          .status(),
+      IsInvalid("MODE_REPEATED", "mode 'i' occurs twice in d"));
+  EXPECT_THAT(GroupModes(MatrixFunction::kExponential, Matrices({'i'}, {6}),
+                         nullptr, {'i'})
+                  .status(),
+              IsInvalid("MODES_OF_EXPONENTIAL", "a ('i') has 1 mode, wanted"));
   desc.d = Matrices({'k', 'l'}, {6, 6});
   EXPECT_THAT(Validate(desc), IsInvalid("MODES_OF_EXPONENTIAL", "has 0 of"));
   desc.d = Matrices({'n', 'i', 'k'}, {2, 6, 5});

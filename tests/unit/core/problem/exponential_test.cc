@@ -56,6 +56,22 @@ TEST(ExponentialChooserTest, DegreesAndSquaringsGrowWithTheNorm) {
   }
 }
 
+TEST(BalancingPowerTest, BringsColumnsAndRowsTogether) {
+  EXPECT_EQ(BalancingPower(10, 4, 2), 3);
+  EXPECT_EQ(BalancingPower(4, 10, 2), -3);
+  EXPECT_EQ(BalancingPower(10, 4, 4), 2);
+  EXPECT_EQ(BalancingPower(4, 9, 4), -1);
+  EXPECT_EQ(BalancingPower(5, 4, 4), 0);
+  // What stands alone becomes 1 at most.
+  EXPECT_EQ(BalancingPower(kOfZero, 10, 2), -11);
+  EXPECT_EQ(BalancingPower(10, kOfZero, 2), 11);
+  EXPECT_EQ(BalancingPower(kOfZero, 10, 4), -6);
+  EXPECT_EQ(BalancingPower(10, kOfZero, 4), 6);
+  EXPECT_EQ(BalancingPower(kOfZero, -10, 2), 0);
+  EXPECT_EQ(BalancingPower(-10, kOfZero, 2), 0);
+  EXPECT_EQ(BalancingPower(kOfZero, kOfZero, 2), 0);
+}
+
 TEST(ExponentialChooserTest, HugeNormsAreScaledBeforePowersOverflow) {
   for (const double norm : {1e200, std::numeric_limits<double>::max(),
                             std::numeric_limits<double>::infinity()}) {

@@ -6,6 +6,7 @@
 #include "core/backend/cuda/kernel/launch.cuh"
 #include "core/backend/cuda/kernel/matrix/exponential_tasks.h"
 #include "core/backend/cuda/kernel/matrix/matrix_elements.cuh"
+#include "core/problem/exponential.h"
 
 namespace tensord::core::cuda {
 namespace {
@@ -46,6 +47,71 @@ __global__ void __launch_bounds__(kThreads)
     if (task.sums != nullptr) task.sums[index] = sum;
     RaiseTo(task.largest + matrix, sum);
   }
+}
+
+/// A warp takes a column, or a row.
+template <typename T>
+__global__ void __launch_bounds__(kThreads)
+    Exponents(const ExponentsTask __grid_constant__ task) {
+  const Matrices& m = task.matrices;
+  const int64_t warps = int64_t{gridDim.x} * (kThreads / 32);
+  const int64_t lines = m.count * m.columns;
+  const int lane = threadIdx.x % 32;
+  for (int64_t index = int64_t{blockIdx.x} * (kThreads / 32) + threadIdx.x / 32;
+       index < 2 * lines; index += warps) {
+    const bool is_column = index < lines;
+    const int64_t line = is_column ? index : index - lines;
+    const int64_t matrix = line / m.columns, k = line - matrix * m.columns;
+    const T* const a = static_cast<const T*>(m.data) + matrix * m.stride +
+                       k * (is_column ? m.rows : 1);
+    int exponent = kOfZero;
+    for (int64_t i = lane; i < m.rows; i += 32) {
+      const T x = a[i * (is_column ? 1 : m.rows)];
+      const RealOf<T> real = fabs(RealPart(x)), imag = fabs(ImaginaryPart(x));
+      const RealOf<T> larger = real > imag ? real : imag;
+      if (i == k || larger == 0) continue;
+      const int own = ilogb(larger);
+      exponent = own > exponent ? own : exponent;
+    }
+    for (int distance = 16; distance > 0; distance /= 2) {
+      const int other = __shfl_xor_sync(~0u, exponent, distance);
+      exponent = other > exponent ? other : exponent;
+    }
+    if (lane == 0)
+      (is_column ? task.of_columns : task.of_rows)[line] = exponent;
+  }
+}
+
+template <typename T>
+__global__ void __launch_bounds__(kThreads)
+    Balance(const BalanceTask __grid_constant__ task) {
+  T* const a = static_cast<T*>(task.matrices.data);
+  ForEachPlace(task.matrices, [&](const Place& place) {
+    const int64_t first = place.matrix * task.matrices.columns;
+    const auto power_of = [&](int64_t k) {
+      return BalancingPower(task.of_rows[first + k], task.of_columns[first + k],
+                            4);
+    };
+    if (place.row == place.column) {
+      task.powers[first + place.row] += power_of(place.row);
+      return;
+    }
+    const int power = power_of(place.column) - power_of(place.row);
+    if (power != 0) a[place.offset] = WithPower(a[place.offset], power);
+  });
+}
+
+template <typename T>
+__global__ void __launch_bounds__(kThreads)
+    Unbalance(const UnbalanceTask __grid_constant__ task) {
+  T* const a = static_cast<T*>(task.matrices.data);
+  ForEachPlace(task.matrices, [&](const Place& place) {
+    if ((task.kept[place.matrix] != 0) != task.of_kept) return;
+    const int64_t first = place.matrix * task.matrices.columns;
+    const int power =
+        task.powers[first + place.row] - task.powers[first + place.column];
+    if (power != 0) a[place.offset] = WithPower(a[place.offset], power);
+  });
 }
 
 template <typename T>
@@ -108,6 +174,26 @@ cudaError_t QueueSums(const SumsTask& task, cudaStream_t stream) {
   return VisitMatrixType(m.type, [&]<typename T>(T) {
     return Launch(GridOf(m.count * m.columns * 32, kThreads), stream, &Sums<T>,
                   task);
+  });
+}
+
+cudaError_t QueueExponents(const ExponentsTask& task, cudaStream_t stream) {
+  const Matrices& m = task.matrices;
+  return VisitMatrixType(m.type, [&]<typename T>(T) {
+    return Launch(GridOf(2 * m.count * m.columns * 32, kThreads), stream,
+                  &Exponents<T>, task);
+  });
+}
+
+cudaError_t QueueBalance(const BalanceTask& task, cudaStream_t stream) {
+  return VisitMatrixType(task.matrices.type, [&]<typename T>(T) {
+    return Launch(GridFor(task.matrices), stream, &Balance<T>, task);
+  });
+}
+
+cudaError_t QueueUnbalance(const UnbalanceTask& task, cudaStream_t stream) {
+  return VisitMatrixType(task.matrices.type, [&]<typename T>(T) {
+    return Launch(GridFor(task.matrices), stream, &Unbalance<T>, task);
   });
 }
 

@@ -21,6 +21,34 @@ struct SumsTask {
 };
 cudaError_t QueueSums(const SumsTask& task, cudaStream_t stream);
 
+/// Notes the exponent of the largest element beside the diagonal of each column
+/// and row of square matrices, kOfZero where there is none but 0.
+struct ExponentsTask {
+  Matrices matrices;
+  int32_t* of_columns = nullptr;  // (count, columns)
+  int32_t* of_rows = nullptr;     // (count, rows)
+};
+cudaError_t QueueExponents(const ExponentsTask& task, cudaStream_t stream);
+
+/// Balances columns and rows by BalancingPower() of these, all at once.
+struct BalanceTask {
+  Matrices matrices;
+  const int32_t* of_columns = nullptr;
+  const int32_t* of_rows = nullptr;
+  int32_t* powers = nullptr;  // (count, columns): all that was multiplied by
+};
+cudaError_t QueueBalance(const BalanceTask& task, cudaStream_t stream);
+
+/// Undoes it: multiplies row i and divides column i by 2^powers[i], of those
+/// matrices alone that were `kept`, or were not.
+struct UnbalanceTask {
+  Matrices matrices;
+  const int32_t* powers = nullptr;  // (count, columns)
+  const int32_t* kept = nullptr;    // (count)
+  bool of_kept = true;
+};
+cudaError_t QueueUnbalance(const UnbalanceTask& task, cudaStream_t stream);
+
 /// Divides each matrix by 2^(times * its power).
 struct DivideTask {
   Matrices matrices;

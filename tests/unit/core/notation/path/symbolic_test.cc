@@ -108,6 +108,10 @@ TEST(ParseCostsTest, SaysWhereATextIsWrong) {
               HasSubstr("column 6: wanted ',' or ')', as before"));
   EXPECT_THAT(message("((a,b), c)"),
               HasSubstr("column 7: got ',', wanted '=>' and a cost behind"));
+  EXPECT_THAT(message("()=>χ, a=>2"),
+              HasSubstr("column 3: got '=', wanted the end"));
+  EXPECT_THAT(message("(()=>χ)"),
+              HasSubstr("column 3: got ')', wanted a label"));
   EXPECT_THAT(message("((a,b=>5)"), HasSubstr("column 6: got '=', wanted ')'"));
   EXPECT_THAT(message("(a,b)=>5, (b,c)=>2"), HasSubstr("column 12: label 'b'"));
   EXPECT_THAT(message("(a=>2)=>5"), HasSubstr("column 7: got '=', wanted"));
