@@ -106,10 +106,12 @@ __global__ void __launch_bounds__(kThreads)
     Unbalance(const UnbalanceTask __grid_constant__ task) {
   T* const a = static_cast<T*>(task.matrices.data);
   ForEachPlace(task.matrices, [&](const Place& place) {
-    if ((task.kept[place.matrix] != 0) != task.of_kept) return;
-    const int64_t first = place.matrix * task.matrices.columns;
-    const int power =
-        task.powers[first + place.row] - task.powers[first + place.column];
+    const int32_t* const powers =
+        task.powers + place.matrix * task.matrices.columns;
+    const bool is_kept = task.kept[place.matrix] != 0;
+    const int power = is_kept == task.of_kept
+                          ? powers[place.row] - powers[place.column]
+                          : 0;
     if (power != 0) a[place.offset] = WithPower(a[place.offset], power);
   });
 }
