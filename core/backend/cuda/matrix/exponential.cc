@@ -221,8 +221,8 @@ class ExponentialSolution final : public LinearSolveSolution {
                             {{a_, 1}, {a2_, 2}, {a4_, 4}, {a6_, 6}});
     }
 
-    /// Balances all matrices, keeps those of which the norm is far smaller
-    /// then, and leaves the norms in `norms`.
+    /// Balances matrices of large norms, keeps those whose norm is far smaller
+    /// then, and leaves that in `norms`.
     absl::Status Balance(std::vector<double>& norms, Choices& choices) {
       // Each halves what is left of the exponents' differences.
       constexpr int kRounds = 24;
@@ -232,6 +232,11 @@ class ExponentialSolution final : public LinearSolveSolution {
               static_cast<size_t>(shape_.n * shape_.count) * sizeof(int32_t),
               queue()),
           "clearing powers of two"));
+      std::vector<int32_t>& is_balanced = choices.is_balanced;
+      for (const double norm : norms) {
+        is_balanced.push_back(norm > kBalancesAbove ? 1 : 0);
+      }
+      TENSORD_RETURN_IF_ERROR(Upload(is_balanced, kept_));
       for (int round = 0; round < kRounds; ++round) {
         TENSORD_RETURN_IF_ERROR(
             run_.Check(QueueExponents({.matrices = At(a_),
@@ -241,6 +246,7 @@ class ExponentialSolution final : public LinearSolveSolution {
                        "looking at columns and rows"));
         TENSORD_RETURN_IF_ERROR(
             run_.Check(QueueBalance({.matrices = At(a_),
+                                     .wanted = kept_,
                                      .of_columns = column_exponents_,
                                      .of_rows = row_exponents_,
                                      .powers = balance_},
@@ -252,12 +258,10 @@ class ExponentialSolution final : public LinearSolveSolution {
       TENSORD_ASSIGN_OR_RETURN(const std::vector<double> balanced,
                                AwaitNorms(1));
       for (size_t i = 0; i < norms.size(); ++i) {
-        const bool is_kept =
-            norms[i] > kBalancesAbove && balanced[i] * kLeastGain <= norms[i];
-        choices.is_balanced.push_back(is_kept ? 1 : 0);
-        if (is_kept) norms[i] = balanced[i];
+        if (balanced[i] * kLeastGain > norms[i]) is_balanced[i] = 0;
+        if (is_balanced[i] != 0) norms[i] = balanced[i];
       }
-      TENSORD_RETURN_IF_ERROR(Upload(choices.is_balanced, kept_));
+      TENSORD_RETURN_IF_ERROR(Upload(is_balanced, kept_));
       return Unbalance(a_, /*of_kept=*/false);
     }
     absl::Status Unbalance(T* matrices, bool of_kept) {

@@ -88,6 +88,7 @@ __global__ void __launch_bounds__(kThreads)
   T* const a = static_cast<T*>(task.matrices.data);
   ForEachPlace(task.matrices, [&](const Place& place) {
     const int64_t first = place.matrix * task.matrices.columns;
+    if (task.wanted[place.matrix] == 0) return;
     const auto power_of = [&](int64_t k) {
       return BalancingPower(task.of_rows[first + k], task.of_columns[first + k],
                             4);
@@ -109,9 +110,8 @@ __global__ void __launch_bounds__(kThreads)
     const int32_t* const powers =
         task.powers + place.matrix * task.matrices.columns;
     const bool is_kept = task.kept[place.matrix] != 0;
-    const int power = is_kept == task.of_kept
-                          ? powers[place.row] - powers[place.column]
-                          : 0;
+    const int power =
+        is_kept == task.of_kept ? powers[place.row] - powers[place.column] : 0;
     if (power != 0) a[place.offset] = WithPower(a[place.offset], power);
   });
 }

@@ -30,9 +30,11 @@ struct ExponentsTask {
 };
 cudaError_t QueueExponents(const ExponentsTask& task, cudaStream_t stream);
 
-/// Balances columns and rows by BalancingPower() of these, all at once.
+/// Balances columns and rows by BalancingPower() of these, all at once, of the
+/// matrices for which that is wanted.
 struct BalanceTask {
   Matrices matrices;
+  const int32_t* wanted = nullptr;  // (count): 0 or 1
   const int32_t* of_columns = nullptr;
   const int32_t* of_rows = nullptr;
   int32_t* powers = nullptr;  // (count, columns): all that was multiplied by
