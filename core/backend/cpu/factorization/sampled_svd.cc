@@ -4,7 +4,6 @@
 #include <cmath>
 #include <complex>
 #include <limits>
-#include <numbers>
 #include <type_traits>
 #include <utility>
 
@@ -52,14 +51,15 @@ uint64_t Mixed(uint64_t seed, uint64_t index) {
   return bits ^ (bits >> 32);
 }
 
-/// Two normally distributed numbers, by Box and Muller.
-std::complex<double> RandomPair(uint64_t seed, uint64_t index) {
+/// A random number of mean 0, nearly normally distributed: the sum of four.
+double RandomNumber(uint64_t seed, uint64_t index) {
   const uint64_t bits = Mixed(seed, index);
-  constexpr double kUnit = 0x1p-32;
-  const double first = (static_cast<double>(bits >> 32) + 0.5) * kUnit;
-  const double second = static_cast<double>(bits & 0xffffffff) * kUnit;
-  return std::polar(std::sqrt(-2 * std::log(first)),
-                    2 * std::numbers::pi * second);
+  constexpr double kMean = 2 * 65535;
+  double sum = 0;
+  for (int shift = 0; shift < 64; shift += 16) {
+    sum += static_cast<double>((bits >> shift) & 0xffff);
+  }
+  return (sum - kMean) / 65536;
 }
 
 /// One matrix and its sample.
@@ -156,16 +156,15 @@ class Sample {
 
   void FillAtRandom() const {
     const auto seed = static_cast<uint64_t>(m_.seed);
-    const int64_t count = m_.columns * m_.inner;
-    if constexpr (std::is_floating_point_v<W>) {
-      for (int64_t i = 0; i < count; i += 2) {
-        const auto pair = RandomPair(seed, static_cast<uint64_t>(i));
-        room_.wide[i] = static_cast<W>(pair.real());
-        if (i + 1 < count) room_.wide[i + 1] = static_cast<W>(pair.imag());
-      }
-    } else {
-      for (int64_t i = 0; i < count; ++i) {
-        room_.wide[i] = W(RandomPair(seed, static_cast<uint64_t>(i)));
+    const auto number = [&](int64_t index) {
+      return static_cast<Real>(
+          RandomNumber(seed, static_cast<uint64_t>(index)));
+    };
+    for (int64_t i = 0; i < m_.columns * m_.inner; ++i) {
+      if constexpr (std::is_floating_point_v<W>) {
+        room_.wide[i] = number(i);
+      } else {
+        room_.wide[i] = {number(2 * i), number(2 * i + 1)};
       }
     }
   }

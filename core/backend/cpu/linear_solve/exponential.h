@@ -126,7 +126,7 @@ class Exponential {
     for (int sweep = 0; sweep < kMostSweeps && has_changed && !Stops();
          ++sweep) {
       has_changed = false;
-      for (int64_t k = 0; k < n_; ++k) {
+      for (int64_t k = 0; k < n_ && !Stops(); ++k) {
         const int32_t power = BalancingPower(LargestExponent(k, n_),
                                              LargestExponent(k * n_, 1), 2);
         if (power > -2 && power < 2) continue;
