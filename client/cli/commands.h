@@ -43,7 +43,9 @@ void AddOperatorCommands(CLI::App& app, CommandLine& line);
 void AddTokenCommands(CLI::App& app, CommandLine& line);
 /// einsum and run: programs on .npy files. If `explain`, they run nothing.
 void AddProgramCommands(CLI::App& app, bool explain, CommandLine& line);
-/// permute, reduce, contract, elementwise, solve and factorize, the same.
+/// permute, reduce, contract, elementwise and solve, the same.
 void AddOperationCommands(CLI::App& app, bool explain, CommandLine& line);
+/// factorize, the same.
+void AddFactorizeCommand(CLI::App& app, bool explain, CommandLine& line);
 
 }  // namespace tensord::cli

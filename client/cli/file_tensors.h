@@ -9,6 +9,7 @@
 #include "absl/time/time.h"
 #include "client/cli/indexed_file.h"
 #include "client/cli/npy.h"
+#include "tensord/operations.h"
 #include "tensord/session.h"
 
 namespace tensord::cli {
@@ -46,5 +47,12 @@ struct Fetched {
 /// Writes all elements into the files, in C order, and prints a line for each
 /// tensor. Returns how long writing took, 0 without files.
 absl::StatusOr<absl::Duration> FetchAll(const std::vector<Fetched>& all);
+
+// What is printed of an operation on them, see operation_report.cc. Both return
+// an exit code, and have said on stderr what is wrong.
+
+int PrintExplanation(const absl::StatusOr<Explanation>& explained);
+/// Writes files and says what came of the operation.
+int Finish(const std::vector<Fetched>& all, absl::Duration uploading);
 
 }  // namespace tensord::cli

@@ -59,11 +59,13 @@ void AddCommands(CLI::App& app, CommandLine& line) {
   AddTokenCommands(app, line);
   AddProgramCommands(app, /*explain=*/false, line);
   AddOperationCommands(app, /*explain=*/false, line);
+  AddFactorizeCommand(app, /*explain=*/false, line);
   CLI::App* explain = app.add_subcommand(
       "explain", "Say how something would be computed, and run nothing");
   explain->require_subcommand(1);
   AddProgramCommands(*explain, /*explain=*/true, line);
   AddOperationCommands(*explain, /*explain=*/true, line);
+  AddFactorizeCommand(*explain, /*explain=*/true, line);
 }
 
 /// What is wrong with a command line whose command is unknown or missing; ""

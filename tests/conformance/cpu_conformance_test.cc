@@ -1,6 +1,6 @@
 #include "core/backend/cpu/cpu_backend.h"
 #include "tests/conformance/kernel_conformance.h"
-#include "tests/conformance/matrix_conformance.h"
+#include "tests/conformance/matrix/matrix_conformance.h"
 
 namespace tensord {
 namespace core {

@@ -6,8 +6,8 @@
 
 #include "core/backend/cuda/cuda_backend.h"
 #include "core/backend/cuda/kernel/index_space.h"
-#include "tests/conformance/cuda_matrix_target.h"
 #include "tests/conformance/kernel_conformance.h"
+#include "tests/conformance/matrix/cuda_matrix_target.h"
 #include "tests/simt/fake_runtime.h"
 #include "tests/simt/simt.h"
 #include "tests/testing/case_share.h"

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "core/backend/cuda/cuda_backend.h"
-#include "tests/conformance/cuda_matrix_target.h"
 #include "tests/conformance/kernel_conformance.h"
+#include "tests/conformance/matrix/cuda_matrix_target.h"
 
 namespace tensord {
 namespace core {

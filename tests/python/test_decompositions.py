@@ -24,7 +24,7 @@ def adjoint(a: np.ndarray) -> np.ndarray:
 def bound(a: np.ndarray) -> float:
     """What rounding may do, of the norm of matrices, the last two modes of an array.
 
-    See tests/conformance/decomposition_conformance_test.cc.
+    See tests/conformance/matrix/decomposition_conformance_test.cc.
     """
     longer, inner = max(*a.shape[-2:], 4), min(a.shape[-2:])
     return float(4 * (8 * longer * inner + 13) * np.sqrt(inner) * np.finfo(a.dtype).eps / 2)

@@ -23,7 +23,7 @@ def assert_is_qr(q: np.ndarray, r: np.ndarray, a: np.ndarray) -> None:
     19.4 and (19.13): each column of a - q @ r has at most the norm of a's column times
     sqrt(k) times c m k u, and q differs from orthonormal columns by twice as much; c = 8
     counts what a reflection of complex numbers rounds an element, 13 what making the
-    diagonal positive does (see tests/conformance/factorization_conformance_test.cc).
+    diagonal positive does (see tests/conformance/matrix/factorization_conformance_test.cc).
     """
     rows, columns = a.shape[-2:]
     inner = min(rows, columns)

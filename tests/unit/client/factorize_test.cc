@@ -46,7 +46,8 @@ std::vector<T> Random(size_t count) {
 /// Judges a thin QR of row-major matrices. Bounds are those of Higham, Accuracy
 /// and Stability of Numerical Algorithms, theorem 19.4 and (19.13), with 8 for
 /// what a reflection of complex numbers rounds an element, and 13 for making
-/// the diagonal positive (tests/conformance/factorization_conformance_test.cc).
+/// the diagonal positive
+/// (tests/conformance/matrix/factorization_conformance_test.cc).
 template <typename T>
 void ExpectIsQr(const std::vector<T>& a, int64_t rows, int64_t columns,
                 const std::vector<T>& q, const std::vector<T>& r) {

@@ -14,7 +14,7 @@
 #include "core/base/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/conformance/decomposition_runner.h"
+#include "tests/conformance/matrix/decomposition_runner.h"
 #include "tests/conformance/simulated_cusolver.h"
 #include "tests/simt/cusolver/routines.h"
 #include "tests/simt/fake_runtime.h"

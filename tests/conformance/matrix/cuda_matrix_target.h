@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/backend/cuda/cuda_backend.h"
-#include "tests/conformance/matrix_conformance.h"
+#include "tests/conformance/matrix/matrix_conformance.h"
 
 namespace tensord::core {
 

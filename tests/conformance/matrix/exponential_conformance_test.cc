@@ -14,9 +14,9 @@
 #include "core/base/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/conformance/decomposition_runner.h"
-#include "tests/conformance/matrix_conformance.h"
-#include "tests/conformance/solve_runner.h"
+#include "tests/conformance/matrix/decomposition_runner.h"
+#include "tests/conformance/matrix/matrix_conformance.h"
+#include "tests/conformance/matrix/solve_runner.h"
 
 namespace tensord::core {
 namespace {

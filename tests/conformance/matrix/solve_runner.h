@@ -11,7 +11,7 @@
 
 #include "core/ops/linear_solve.h"
 #include "gtest/gtest.h"
-#include "tests/conformance/decomposition_runner.h"
+#include "tests/conformance/matrix/decomposition_runner.h"
 
 namespace tensord::core {
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "tests/conformance/factorization_operands.h"
+#include "tests/conformance/matrix/factorization_operands.h"
 
 namespace tensord::core {
 

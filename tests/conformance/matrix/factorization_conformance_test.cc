@@ -10,8 +10,8 @@
 #include "core/problem/factorization_problem.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/conformance/factorization_operands.h"
-#include "tests/conformance/matrix_conformance.h"
+#include "tests/conformance/matrix/factorization_operands.h"
+#include "tests/conformance/matrix/matrix_conformance.h"
 
 namespace tensord::core {
 namespace {
