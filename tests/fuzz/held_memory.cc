@@ -20,6 +20,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "core/base/crc32c.h"
@@ -50,10 +51,9 @@ using google::protobuf::TextFormat;
 // What the server holds for each byte that it counts.
 constexpr int64_t kMostFactor = 4;
 constexpr size_t kConnections = 2;
-// What is held and not counted: what gRPC has read of each connection and not
-// handed on, 4 MiB at most, and what else it and the allocators of threads
-// keep.
-constexpr int64_t kBufferBytes = int64_t{4} << 20;
+// What is held and not counted: what gRPC keeps ready for the next read of each
+// connection, see Calm(), and what else it and the allocators of threads keep.
+constexpr int64_t kBufferBytes = int64_t{1} << 20;
 constexpr int64_t kRestBytes = int64_t{1} << 20;
 constexpr absl::Duration kPatience = absl::Seconds(30);
 
@@ -330,6 +330,10 @@ class HeldMemory::Clients {
   bool Poll();
   void AwaitRest();
   void AwaitEnds();
+  /// Waits until `is_so`; aborts with `claim` if that takes too long.
+  template <typename F>
+  void Await(absl::string_view claim, F is_so);
+  void Calm();
   void CheckHeld(const Asked& asked, int64_t before);
   void CheckNothingIsLeft(const Asked& asked, int64_t before);
   std::string Describe(const Asked& asked) const;
@@ -478,13 +482,37 @@ void HeldMemory::Clients::AwaitRest() {
 }
 
 void HeldMemory::Clients::AwaitEnds() {
-  const absl::Time deadline = absl::Now() + kPatience;
-  const auto has_ended = [](const auto& call) { return call->has_ended(); };
-  while (!std::ranges::all_of(calls_, has_ended)) {
-    Poll();
-    Check(absl::Now() < deadline, "calls end");
-  }
+  Await("calls end", [&] {
+    return std::ranges::all_of(
+        calls_, [](const auto& call) { return call->has_ended(); });
+  });
   calls_.clear();
+}
+
+template <typename F>
+void HeldMemory::Clients::Await(absl::string_view claim, F is_so) {
+  const absl::Time deadline = absl::Now() + kPatience;
+  while (!is_so()) {
+    Poll();
+    Check(absl::Now() < deadline, claim);
+  }
+}
+
+/// Has gRPC forget how much once came at a time.
+///
+/// It makes ready to read up to two and a half times what came of a connection
+/// without a pause, which is a matter of chance, and less only once that is
+/// used up and little came for long.
+void HeldMemory::Clients::Calm() {
+  constexpr size_t kCalls = 16;
+  const grpc::ByteBuffer message = BufferOf(std::string(size_t{1} << 18, 'c'));
+  for (const auto& stub : stubs_) {
+    for (size_t i = 0; i < kCalls; ++i) {
+      HeldCall call({message}, HeldManner{}, "", "");
+      call.Begin(*stub, "/tensord.fuzz.Nothing/Calm", queue_);
+      Await("a call of nothing ends", [&] { return call.has_ended(); });
+    }
+  }
 }
 
 std::string HeldMemory::Clients::Describe(const Asked& asked) const {
@@ -510,6 +538,7 @@ void HeldMemory::Clients::CheckHeld(const Asked& asked, int64_t before) {
   int64_t counted = 0;
   // What is let go on another thread may be seen a little later.
   for (int looks = 0; looks < 100; ++looks) {
+    if (looks > 0) Calm();
     AwaitRest();
     counted = counted_bytes();
     held = AllocatedBytes() - before;

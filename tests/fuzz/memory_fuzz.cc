@@ -62,13 +62,19 @@ std::string RequestOf(const MethodDescriptor& method, Input& input) {
 void CheckRequest(const MethodDescriptor& method, Input input) {
   const Descriptor& type = *method.input_type();
   const std::string bytes = RequestOf(method, input);
-  const std::unique_ptr<Message> message = NewMessage(type);
   const grpc::Slice slice(bytes);
   const auto size =
       wire::MessageShape::Of(type).Measure(grpc::ByteBuffer(&slice, 1));
-  const int64_t before = AllocatedBytes();
-  const bool is_message = message->ParseFromString(bytes);
-  const int64_t taken = AllocatedBytes() - before;
+  bool is_message = false;
+  int64_t taken = 0;
+  // Threads of the server that other inputs are for may take some meanwhile.
+  for (int looks = 0; looks < 100; ++looks) {
+    const std::unique_ptr<Message> message = NewMessage(type);
+    const int64_t before = AllocatedBytes();
+    is_message = message->ParseFromString(bytes);
+    taken = AllocatedBytes() - before;
+    if (!size.ok() || taken <= size->parsed_bytes + kSlack) break;
+  }
   if (!size.ok()) {
     Check(!is_message, "what cannot be measured is no message",
           method.full_name());
