@@ -128,10 +128,10 @@ def session(address: str) -> Iterator[tensord.Session]:
         yield opened
 
 
-@pytest.fixture
-def deferred(address: str) -> Iterator[tensord.DeferredSession]:
+@pytest.fixture(params=["deferred", "recorded"])
+def deferred(address: str, request) -> Iterator[tensord.DeferredSession]:
     """A session of one test that defers its operations; failures may be left."""
-    opened = tensord.connect(address, deferred=True)
+    opened = tensord.connect(address, **{request.param: True})
     assert isinstance(opened, tensord.DeferredSession)
     yield opened
     opened.close()

@@ -30,6 +30,7 @@ def connect(
     token: str | None = None,
     token_file: str | os.PathLike[str] | None = None,
     deferred: bool = False,
+    recorded: bool = False,
     transport: str | None = None,
 ) -> Session:
     """Opens a session.
@@ -62,6 +63,9 @@ def connect(
             at about once a second; by default $TENSORD_TOKEN_FILE.
         deferred: Makes a `DeferredSession`: operations return at once, and what they
             fail with is raised where a value is used.
+        recorded: The same, but operations wait here until a value is wanted, `wait` is
+            called, or 64 wait or would make 32 MiB. Those of which nobody has the results
+            any more are not computed by then, and equal ones once.
         transport: How large arrays get to the server and back. "shm": by memory that it
             shares with one on the same host. "grpc": over the connection. "auto": by
             memory where that is possible. By default $TENSORD_TRANSPORT, or else "auto".
@@ -81,13 +85,15 @@ def connect(
     """
     given = Given(ca, cert, key, token, token_file)
     check_type("deferred", deferred, bool, "a bool")
+    check_type("recorded", recorded, bool, "a bool")
     transport = transport_of(transport)
     opened = open_session(
         address, timeout, job, lease, quota_bytes, device, priority, given
     )
     session: Session
-    if deferred:
-        session = DeferredSession(DeferredLink(*opened, transport))
+    if deferred or recorded:
+        link = DeferredLink(*opened, transport, records=recorded)
+        session = DeferredSession(link)
     else:
         session = Session(BlockingLink(*opened, transport))
     if transport == "shm":

@@ -34,10 +34,12 @@ if TYPE_CHECKING:
 
 
 class DeferredSession(Session):
-    """A session whose operations return at once, `connect(deferred=True)`.
+    """A session whose operations return at once, of `connect(deferred=True)` or `recorded`.
 
     They are sent over one stream without anyone waiting for responses, and take effect
-    in the order in which they were called. Deferred are contractions, permutations,
+    in the order in which they were called. If they are recorded, they are sent only when
+    a value is wanted or there are many, see `connect`, without those whose results
+    nobody has any more: those fail with nothing. Deferred are contractions, permutations,
     reductions, element-wise operations and factorizations, by whatever name (`einsum` of up to two
     operands, `a + b`, `a.sum()`), and plans of them, if shape and dtype of the result
     are known here: operands of different dtypes want `dtype`. A view is part of what uses

@@ -9,7 +9,7 @@ import time
 import types
 import weakref
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,16 +17,16 @@ from tensord import _dtypes as dtypes
 from tensord._arguments import check_timeout, remaining_seconds
 from tensord._blocking_link import BlockingLink
 from tensord._connection import Method
+from tensord._deferred_operations import Deferred, Fetched
 from tensord._deferred_tensor import (
     Contents,
     DeferredTensor,
-    contents_of,
     failure_of,
-    written_name,
 )
 from tensord._expectations import place_of_caller
 from tensord._handle import Held
 from tensord._pipeline import PendingTensor, Pipeline
+from tensord._recordings import Recordings
 from tensord._settings import Settings
 from tensord._shortcuts import Request
 from tensord._specs import TensorSpec, packed_strides
@@ -34,8 +34,6 @@ from tensord._tensor import RemoteTensor
 from tensord._transfer import Transfers
 from tensord.errors import (
     Error,
-    FailedPrecondition,
-    Internal,
     InvalidArgument,
     from_error,
     to_error,
@@ -45,155 +43,22 @@ from tensord.v1 import compute_pb2, error_pb2, tensor_pb2
 if TYPE_CHECKING:
     from tensord._session import Session
 
-_INVALID = InvalidArgument.code.value[0]
 # More is downloaded, which takes two calls and no copy.
 _MOST_FETCHED_BYTES = 64 << 10
-_Pending = TypeVar("_Pending", bound=PendingTensor)
-
-
-class _Deferred(PendingTensor):
-    """An operation that is on its way, and the tensor that it writes."""
-
-    def __init__(
-        self,
-        pipeline: Pipeline,
-        link: DeferredLink,
-        target: RemoteTensor,
-        held: Held,
-        call: tuple[str, str, int],
-        is_new: bool,
-        known: Request | None,
-        others: Sequence[DeferredTensor] = (),
-    ) -> None:
-        super().__init__(pipeline, target, None, held)
-        self._others = others
-        for other in others:
-            other.contents.writers += 1
-        self._is_new = is_new
-        self._known = known
-        self._link = link
-        self._target = target
-        self._call = call
-        self._contents = contents_of(target)
-        self._contents.writers += 1
-
-    def withdraw(self) -> None:
-        """Says that it was not sent."""
-        self._contents.writers -= 1
-        for other in self._others:
-            other.contents.writers -= 1
-
-    def _settle_unread(self, response: bytes) -> bool:
-        # What the first result of a kind was like, all of them are.
-        if self._known is None or not self._known.is_confirmed:
-            return False
-        if failure_of(self._held) is not None:
-            return False
-        self._target.reported_in(response)
-        for other in self._others:
-            other.reported_in(response)
-        self._held = []
-        self._done = True
-        self._end(None)
-        return True
-
-    def _settle(self, session: Any, response: Any) -> None:
-        if response.HasField("error"):
-            self._fail(response.error)
-            return
-        cause = failure_of(self._held)
-        what = self._misfit(response.result)
-        if cause is not None:  # What it read is not what it should have been.
-            self._fail(cause)
-        elif what is not None:
-            self._fail(to_error(Internal(what, reason="RESPONSE_MALFORMED")))
-        else:
-            super()._settle(session, response)
-            for other in self._others:
-                other.report = self._target.report
-            self._end(None)
-            if self._known is not None:
-                self._known.is_confirmed = True
-
-    def _misfit(self, result: compute_pb2.Result) -> str | None:
-        """Says which result is not what it should be; None if all are."""
-        for each, wanted in zip(
-            [result, *result.others], [self._target, *self._others], strict=True
-        ):
-            dtype = dtypes.dtype_of(each.tensor.element_type)
-            extents = tuple(each.tensor.layout.extents)
-            if (extents, dtype) != (wanted.shape, wanted.dtype):
-                return f"got a result of {dtype} {extents}, wanted {wanted!r}"
-        return None
-
-    def _fail(self, error: error_pb2.Error) -> None:
-        cause = failure_of(self._held)
-        # Then the server has not begun to write.
-        refused = cause is None and error.code == _INVALID and not self._is_new
-        if cause is None:
-            cause = error_pb2.Error()
-            cause.CopyFrom(error)
-            operation, file, line = self._call
-            cause.message += f"; the call was {operation} in {file}, line {line}"
-            self._link.miss(cause)
-        super()._fail(cause)
-        self._end(cause, refused=refused)
-
-    def _end(self, failure: error_pb2.Error | None, *, refused: bool = False) -> None:
-        self._contents.writers -= 1
-        if failure is not None and refused:
-            if written_name(self._target) not in self._contents.failures:
-                self._contents.miss(self._target, failure)
-                self._link.refuse(failure, self._contents)
-        elif failure is None:
-            self._contents.forgive(self._target)
-            if self._is_new and isinstance(self._target, DeferredTensor):
-                self._link.made(self._target)
-        else:
-            self._contents.miss(self._target, failure)
-        for other in self._others:
-            other.contents.writers -= 1
-            if failure is None:
-                self._link.made(other)
-            else:
-                other.contents.miss(other, failure)
-
-
-class _Fetched(PendingTensor):
-    """The elements of a tensor, which a response brings."""
-
-    data = b""
-
-    def _settle(self, session: Any, response: Any) -> None:
-        if response.HasField("error"):
-            self._fail(response.error)
-            return
-        self.data = response.result.data
-        self._held = []
-        self._done = True
-
-    def elements(self) -> bytes:
-        """Returns them, once they are there.
-
-        Raises:
-            Error: There are none.
-        """
-        if self._error is not None:
-            raise from_error(self._error)
-        if not self._done:
-            raise FailedPrecondition(
-                "the session was closed before the elements came",
-                reason="SESSION_CLOSED",
-            )
-        return self.data
 
 
 class DeferredLink(BlockingLink):
     """A link with operations that are on their way; other calls wait for them."""
 
-    def __init__(self, *opened: Any) -> None:
-        """As `SessionLink`."""
+    def __init__(self, *opened: Any, records: bool = False) -> None:
+        """As `SessionLink`.
+
+        Args:
+            *opened: What that takes.
+            records: Whether operations wait until a value is wanted.
+        """
         super().__init__(*opened)
+        self._recordings = Recordings(self._send_recordings) if records else None
         self.memory.call, self.memory.begin = self.call, self.begin
         self.transfers = _OrderedTransfers(self)
         # A server that knows no such operands would read what is below them.
@@ -321,14 +186,23 @@ class DeferredLink(BlockingLink):
         for each in held:
             if each.contents.failures:
                 self.check(*held)
+        asked = request.message(operands, factors)
         if out is not None:
             _check_writable(out)
-            message = request.streamed_into(request.message(operands, factors), out)
+            message = request.streamed_into(asked, out)
             self._send(request.operation, message, out, [*held], False, request)
             return (out,)
         pipeline = self._opened()
+        recorded = self._recordings if request.operation != "permute" else None
+        if recorded is not None:
+            before = recorded.find(asked)
+            if before is not None:  # What is computed once is copied.
+                return tuple(
+                    session.permute(each, range(each.ndim), range(each.ndim))
+                    for each in before
+                )
         tensor_ids = [pipeline.new_id() for _ in request.specs]
-        message = request.streamed(request.message(operands, factors), tensor_ids)
+        message = request.streamed(asked, tensor_ids)
         names = [f"{self.name}/tensors/{tensor_id}" for tensor_id in tensor_ids]
         if not request.likenesses:
             made = [
@@ -343,6 +217,8 @@ class DeferredLink(BlockingLink):
             ]
         first, *others = made
         self._send(request.operation, message, first, [*held], True, request, others)
+        if recorded is not None:
+            recorded.remember(asked, made)
         return tuple(made)
 
     def defer_factors(
@@ -382,29 +258,46 @@ class DeferredLink(BlockingLink):
         known: Request | None = None,
         others: Sequence[DeferredTensor] = (),
     ) -> RemoteTensor:
-        """Sends a request that writes `target`; returns that."""
+        """Sends a request that writes `target`, or records it; returns that."""
         call = operation, *place_of_caller()
-        self._add(
-            operation,
-            request,
-            lambda pipeline: _Deferred(
-                pipeline, self, target, held, call, is_new, known, others
-            ),
-        )
+        targets = [target, *others]
+        deferred = Deferred(self, operation, request, targets, held, call, is_new, known)
+        if self._recordings is not None:
+            self._recordings.add(deferred)
+            return target
+        try:
+            self._add(operation, request, deferred)
+        except BaseException:
+            deferred.withdraw()
+            raise
         return target
 
-    def _add(
-        self, operation: str, request: Any, make: Callable[[Pipeline], _Pending]
-    ) -> _Pending:
-        """Sends a request, and returns what becomes of it."""
+    def send_recorded(self) -> None:
+        """Sends what waits here for a value to be wanted."""
+        if self._recordings is not None:
+            self._recordings.flush()
+
+    def _send_recordings(self, waiting: list[Deferred]) -> None:
+        """Sends all, and takes from the list what was sent."""
+        with self._opened().together():
+            while waiting:
+                one = waiting[0]
+                try:
+                    self._add(one.operation, one.request, one)
+                except Error as error:  # It is raised where the results are used.
+                    one.withdraw()
+                    one.fail(to_error(error))
+                del waiting[0]
+
+    def _add(self, operation: str, request: Any, pending: PendingTensor) -> None:
+        """Sends a request."""
         pipeline = self._opened()
         while True:
-            pending = make(pipeline)
             try:
-                pipeline.add(operation, request, pending, self.connection.timeout)
-                return pending
+                return pipeline.add(
+                    operation, request, pending, self.connection.timeout
+                )
             except BaseException as error:
-                pending.withdraw()
                 # It ended between two operations.
                 before, pipeline = pipeline, self._opened()
                 if pipeline is before or not isinstance(error, Error):
@@ -432,11 +325,9 @@ class DeferredLink(BlockingLink):
         )
         with self.deferring(TensorSpec(tensor.shape, tensor.dtype)):
             tensor.put_in(request.a)
-        fetched = self._add(
-            "permute",
-            request,
-            lambda pipeline: _Fetched(pipeline, None, None, [tensor]),
-        )
+        self.send_recorded()
+        fetched = Fetched([tensor])
+        self._add("permute", request, fetched)
         self.settle(timeout)
         self.check(tensor)
         data = bytearray(fetched.elements())
@@ -490,6 +381,7 @@ class DeferredLink(BlockingLink):
             FailedPrecondition: This process is a fork (`FORKED`).
         """
         self.connection.check_process()
+        self.send_recorded()
         with self._lock:
             pipeline = self._pipeline
         if pipeline is not None:
@@ -499,6 +391,8 @@ class DeferredLink(BlockingLink):
         """Cancels what has not begun, unless that is a parent's."""
         if self.connection.is_forked:
             return
+        if self._recordings is not None:
+            self._recordings.clear()
         with self._lock:
             pipeline, self._pipeline = self._pipeline, None
         if pipeline is not None:

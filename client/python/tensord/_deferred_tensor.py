@@ -7,7 +7,7 @@ import threading
 import time
 import weakref
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -43,6 +43,15 @@ _OF_THE_SERVER = (
 )
 
 
+class Recorded(NamedTuple):
+    """A new tensor whose operation has not been sent."""
+
+    tensor: weakref.ref[DeferredTensor]
+    full_name: str
+    likeness: dict[str, Any]
+    nbytes: int
+
+
 class DeferredTensor(RemoteTensor):
     """A tensor of a `DeferredSession`, which an operation may yet have to write.
 
@@ -73,6 +82,14 @@ class DeferredTensor(RemoteTensor):
         tensor._deferral = session.deferral
         tensor.contents = Contents()
         return tensor
+
+    def recorded(self) -> Recorded:
+        """Says that it is not there, so that nobody deletes it."""
+        self.leave_by(None)
+        likeness = self.likeness()
+        return Recorded(
+            weakref.ref(self), self._full_name, likeness, self._span_bytes
+        )
 
     def begin(self, *, is_there: bool) -> None:
         """Says that it is new, and whether the server has it already.
@@ -227,6 +244,11 @@ class DeferredTensor(RemoteTensor):
             view: Any = super().view(*arguments)
         view.contents = self.contents
         return cast("DeferredTensor", view)
+
+    def forget(self) -> None:
+        """As `Handle.forget`, of what is on its way at least."""
+        self._deferral.send_recorded()
+        super().forget()
 
     def make_views(self) -> None:
         """Makes the views that keep the memory when this is deleted."""

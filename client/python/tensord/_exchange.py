@@ -6,7 +6,7 @@ import collections
 import contextlib
 import queue
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 from tensord._wire import batch_of, messages_of
@@ -39,7 +39,9 @@ class Exchange:
             begin: Makes the call of an iterator of requests, which a thread of gRPC
                 takes one by one.
         """
-        self._requests: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        # Several that go together, and None at the end.
+        self._requests: queue.SimpleQueue[list[bytes] | None] = queue.SimpleQueue()
+        self._held_back: list[bytes] | None = None
         self._begin = begin
         self._lock = threading.Lock()
         self._call: Any = None
@@ -50,10 +52,29 @@ class Exchange:
     def send(self, request: Any) -> None:
         """Sends a request soon."""
         self._sent_count += 1
-        self._requests.put(encoded(request))
+        if self._held_back is None:
+            self._requests.put([encoded(request)])
+        else:
+            self._held_back.append(encoded(request))
+
+    @contextlib.contextmanager
+    def together(self) -> Generator[None, None, None]:
+        """Has requests that are sent meanwhile wait for the last of them."""
+        self._held_back = []
+        try:
+            yield
+        finally:
+            self._release()
+            self._held_back = None
+
+    def _release(self) -> None:
+        if self._held_back:
+            self._requests.put(self._held_back)
+            self._held_back = []
 
     def flush(self) -> None:
         """Sends at once what waits for others to go with them."""
+        self._release()
         self._hurry.set()
 
     def end(self) -> None:
@@ -94,15 +115,19 @@ class Exchange:
     def _messages(self) -> Iterator[bytes]:
         """Yields requests, together those that wait together."""
         waiting: collections.deque[bytes | None] = collections.deque()
+
+        def take(requests: list[bytes] | None) -> None:
+            waiting.extend([None] if requests is None else requests)
+
         while True:
             if not waiting:
-                waiting.append(self._requests.get())
+                take(self._requests.get())
                 if self._sent_count - self._answered_count > _SOON_ANSWERED:
                     self._hurry.wait(_GATHER_SECONDS)
                 self._hurry.clear()
             with contextlib.suppress(queue.Empty):
                 while True:
-                    waiting.append(self._requests.get_nowait())
+                    take(self._requests.get_nowait())
             together = _first_together(waiting)
             if not together:
                 return

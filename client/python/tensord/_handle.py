@@ -88,10 +88,24 @@ class Handle:
         if self._owner is not None:
             self._owner.nbytes = nbytes
 
+    @property
+    def is_owned(self) -> bool:
+        """Whether it leaves the server with this object, unless `forget` says else."""
+        return self._owner is not None
+
     def forget(self) -> None:
         """Leaves its end to somebody else."""
         if self._owner is not None:
             self._owner.keeper = None
+
+    def leave_by(self, keeper: Keeper | None) -> None:
+        """Says who deletes it, if it leaves the server with this object.
+
+        Args:
+            keeper: That one; None while it is not there.
+        """
+        if self._owner is not None:
+            self._owner.keeper = keeper
 
 
 class SessionHandle(Handle):

@@ -185,6 +185,10 @@ class Exchange:
         """Sends a request soon."""
         self._stream.write(self._serializer(request))
 
+    def together(self) -> contextlib.AbstractContextManager[None]:
+        """Has requests that are sent meanwhile go as they come: that is no thread's work."""
+        return contextlib.nullcontext()
+
     def flush(self) -> None:
         """Sends at once what waits for others to go with them."""
         self._stream.flush()

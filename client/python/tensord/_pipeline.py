@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import itertools
 import math
 import threading
@@ -39,7 +40,7 @@ class PendingTensor:
 
     def __init__(
         self,
-        pipeline: Pipeline,
+        pipeline: Pipeline | None,
         out: TensorHandle | None,
         unclaimed: str | None,
         held: Held,
@@ -47,20 +48,17 @@ class PendingTensor:
         """Use the operations of a `Pipeline`.
 
         Args:
-            pipeline: Sends it, and says what becomes of it.
+            pipeline: Sends it, and says what becomes of it; None if nobody asks `result`.
             out: The tensor that is written, if it exists.
             unclaimed: Full name of the new tensor when nobody but this object knows it.
             held: Tensors and plans that must live until the operation is done.
         """
-        self._pipeline = pipeline
+        self._pipeline: Any = pipeline
         self._tensor: Any = out
         self._unclaimed = unclaimed
         self._held = held
         self._done = False
         self._error: error_pb2.Error | None = None
-
-    def withdraw(self) -> None:
-        """Says that it was not sent."""
 
     def done(self) -> bool:
         """Returns whether `result` would return, or raise, at once."""
@@ -295,6 +293,7 @@ class Pipeline(Executor[PendingTensor]):
             message = compute_pb2.ExecuteStreamRequest(**{operation: request})
         with self.changed:
             if len(self._waiting) >= self._limit:
+                self._exchange.flush()
                 # Half of them, so that the two threads need not take turns.
                 self._wait_for(
                     lambda: len(self._waiting) <= self._limit // 2 or self._ended,
@@ -314,6 +313,13 @@ class Pipeline(Executor[PendingTensor]):
             exchange.send(message)
             self._waiting.append(pending)
             self._added += 1
+
+    def together(self) -> contextlib.AbstractContextManager[None]:
+        """What is added meanwhile is sent together."""
+        if self._exchange is None:
+            return contextlib.nullcontext()
+        together: contextlib.AbstractContextManager[None] = self._exchange.together()
+        return together
 
     def wait(self, patience: float, timeout: float | None = None) -> None:
         """Waits until all that has been added is done.

@@ -8,9 +8,11 @@
     if xp.linalg.norm(b) > 1:                 # downloads one number
         print(xp.downloads())
 
-`use` with an address opens a deferred session: functions return at once, and only
-values wait: `bool`, `int`, `float`, `item`, `numpy`, `allclose`. What an operation fails
-with names the line that called it. `flush` waits for all.
+`use` with an address opens a recorded session: functions return at once, and their
+operations go out when a value is wanted (`bool`, `int`, `float`, `item`, `numpy`,
+`allclose`), or when there are many. Those of which nobody has the results any more are
+not computed, and equal ones once. What an operation fails with names the line that
+called it. `flush` waits for all.
 
 Functions are in the session of their operands; arrays and numbers beside tensors go
 there. A name that is not here raises AttributeError with the nearest one. Nothing is
@@ -395,7 +397,7 @@ def use(session: Session | str | None) -> Session | None:
 
     Args:
         session: A session, perhaps a deferred one; or the address of a server, with which
-            a deferred one is opened; None for that of $TENSORD_ADDRESS, when it is needed.
+            a recorded one is opened; None for that of $TENSORD_ADDRESS, when it is needed.
 
     Returns:
         The session.
@@ -432,7 +434,7 @@ def downloads() -> int:
 
 
 def _opened(address: str) -> Session:
-    return connect(address, deferred=True)
+    return connect(address, recorded=True)
 
 
 def __getattr__(name: str) -> Any:

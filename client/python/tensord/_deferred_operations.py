@@ -1,0 +1,212 @@
+"""Operations that are on their way, and what becomes of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensord import _dtypes as dtypes
+from tensord._deferred_tensor import (
+    DeferredTensor,
+    Recorded,
+    contents_of,
+    failure_of,
+    written_name,
+)
+from tensord._handle import Held
+from tensord._pipeline import PendingTensor
+from tensord._shortcuts import Request
+from tensord.errors import (
+    FailedPrecondition,
+    Internal,
+    InvalidArgument,
+    from_error,
+    to_error,
+)
+from tensord.v1 import compute_pb2, error_pb2
+
+_INVALID = InvalidArgument.code.value[0]
+
+
+class Deferred(PendingTensor):
+    """An operation that is on its way, or to be sent, and the tensors that it writes.
+
+    Attributes:
+        operation, request: As `Pipeline.add` takes them.
+        is_new: Whether it makes tensors, rather than writes to one.
+        nbytes: Of new results.
+    """
+
+    def __init__(
+        self,
+        link: Any,
+        operation: str,
+        request: Any,
+        targets: list[Any],
+        held: Held,
+        call: tuple[str, str, int],
+        is_new: bool,
+        known: Request | None,
+    ) -> None:
+        """
+        Args:
+            link: The `DeferredLink` that sends it.
+            operation, request: As `Pipeline.add` takes them.
+            targets: What it writes, `DeferredTensor`s or one of another session's.
+            held: Tensors and plans that must live until the operation is done.
+            call: What was called, in which file and line.
+            is_new: Whether it makes tensors, rather than writes to one.
+            known: What the request was made from, if it was asked for before.
+        """
+        super().__init__(None, targets[0], None, held)
+        self.operation, self.request, self.is_new = operation, request, is_new
+        self._link, self._call, self._known = link, call, known
+        self._targets = targets
+        self._contents = [contents_of(each) for each in targets]
+        for contents in self._contents:
+            contents.writers += 1
+        self.nbytes = 0
+        self._recorded: list[Recorded] | None = None
+
+    def record(self) -> None:
+        """Leaves new results to their users alone until it is sent, see `begin`."""
+        if not self.is_new or not all([each.is_owned for each in self._targets]):
+            return  # Others may know what it writes.
+        self._recorded = [each.recorded() for each in self._targets]
+        self.nbytes = sum([each.nbytes for each in self._recorded])
+        self._targets, self._tensor = [], None
+
+    def begin(self) -> bool:
+        """Says that it is about to be sent, if anybody can see what it does.
+
+        Returns:
+            Whether anybody can; else `withdraw` follows.
+        """
+        if self._recorded is None:
+            return True
+        known = [each.tensor() for each in self._recorded]
+        session = next((each.session for each in known if each is not None), None)
+        if session is None:
+            return False
+        for tensor, each in zip(known, self._recorded):
+            if tensor is None:
+                name = each.full_name
+                tensor = DeferredTensor.announced(session, each.likeness, name)
+            tensor.leave_by(self._link.keeper)
+            self._targets.append(tensor)
+        self._tensor = self._targets[0]
+        self._recorded = None
+        return True
+
+    def withdraw(self) -> None:
+        """Says that it was not sent."""
+        for contents in self._contents:
+            contents.writers -= 1
+
+    def fail(self, error: error_pb2.Error) -> None:
+        """Says that it could not be sent, after `withdraw`."""
+        self._link.miss(error)
+        for contents, target in zip(self._contents, self._targets):
+            contents.miss(target, error)
+
+    def _settle_unread(self, response: bytes) -> bool:
+        # What the first result of a kind was like, all of them are.
+        if self._known is None or not self._known.is_confirmed:
+            return False
+        if failure_of(self._held) is not None:
+            return False
+        for each in self._targets:
+            each.reported_in(response)
+        self._held = []
+        self._done = True
+        self._end(None)
+        return True
+
+    def _settle(self, session: Any, response: Any) -> None:
+        if response.HasField("error"):
+            self._fail(response.error)
+            return
+        cause = failure_of(self._held)
+        what = self._misfit(response.result)
+        if cause is not None:  # What it read is not what it should have been.
+            self._fail(cause)
+        elif what is not None:
+            self._fail(to_error(Internal(what, reason="RESPONSE_MALFORMED")))
+        else:
+            super()._settle(session, response)
+            for other in self._targets[1:]:
+                other.report = self._targets[0].report
+            self._end(None)
+            if self._known is not None:
+                self._known.is_confirmed = True
+
+    def _misfit(self, result: compute_pb2.Result) -> str | None:
+        """Says which result is not what it should be; None if all are."""
+        for each, wanted in zip([result, *result.others], self._targets, strict=True):
+            dtype = dtypes.dtype_of(each.tensor.element_type)
+            extents = tuple(each.tensor.layout.extents)
+            if (extents, dtype) != (wanted.shape, wanted.dtype):
+                return f"got a result of {dtype} {extents}, wanted {wanted!r}"
+        return None
+
+    def _fail(self, error: error_pb2.Error) -> None:
+        cause = failure_of(self._held)
+        # Then the server has not begun to write.
+        refused = cause is None and error.code == _INVALID and not self.is_new
+        if cause is None:
+            cause = error_pb2.Error()
+            cause.CopyFrom(error)
+            operation, file, line = self._call
+            cause.message += f"; the call was {operation} in {file}, line {line}"
+            self._link.miss(cause)
+        super()._fail(cause)
+        self._end(cause, refused=refused)
+
+    def _end(self, failure: error_pb2.Error | None, *, refused: bool = False) -> None:
+        for contents, target in zip(self._contents, self._targets):
+            contents.writers -= 1
+            if failure is None:
+                if not self.is_new:
+                    contents.forgive(target)
+                elif isinstance(target, DeferredTensor):
+                    self._link.made(target)
+            elif not refused:
+                contents.miss(target, failure)
+            elif written_name(target) not in contents.failures:
+                contents.miss(target, failure)
+                self._link.refuse(failure, contents)
+
+
+class Fetched(PendingTensor):
+    """The elements of a tensor, which a response brings."""
+
+    data = b""
+
+    def __init__(self, held: Held) -> None:
+        """
+        Args:
+            held: The tensor.
+        """
+        super().__init__(None, None, None, held)
+
+    def _settle(self, session: Any, response: Any) -> None:
+        if response.HasField("error"):
+            self._fail(response.error)
+            return
+        self.data = response.result.data
+        self._held = []
+        self._done = True
+
+    def elements(self) -> bytes:
+        """Returns them, once they are there.
+
+        Raises:
+            Error: There are none.
+        """
+        if self._error is not None:
+            raise from_error(self._error)
+        if not self._done:
+            raise FailedPrecondition(
+                "the session was closed before the elements came",
+                reason="SESSION_CLOSED",
+            )
+        return self.data
