@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import gc
+import random
 import sys
 import xml.etree.ElementTree as ElementTree
 
 import numpy as np
+import opt_einsum
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from opt_einsum.testing import rand_equation
 
 import tensord
 from random_products import assert_product_agrees, products
@@ -220,3 +223,34 @@ def test_searches_refuse_starts_that_are_none(session):
     with pytest.raises(tensord.InvalidArgument) as caught:
         session.explain.einsum(subscripts, *specs, start=[(0, 9)])
     assert caught.value.reason == "PATH_MALFORMED"
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_small_products_are_in_the_optimal_order(session, block):
+    """No order is above opt_einsum's optimal one, by its count or by ours."""
+    for seed in range(40 * block, 40 * (block + 1)):
+        rng = random.Random(seed)
+        subscripts, shapes = rand_equation(
+            rng.randint(3, 7),
+            rng.choice([2, 3, 4]),
+            n_out=rng.randint(0, 3),
+            d_max=rng.choice([3, 6, 9]),
+            seed=seed,
+            global_dim=seed % 3 == 0,
+        )
+        best, _ = _opt_einsums(subscripts, shapes, "optimal")
+        specs = [TensorSpec(shape, "f8") for shape in shapes]
+        ours = session.explain.einsum(subscripts, *specs)
+        theirs = session.explain.einsum(subscripts, *specs, optimize=best)
+        assert ours.flops <= theirs.flops, subscripts
+        path = ours.products[0].path
+        _, cost = _opt_einsums(subscripts, shapes, path)
+        assert cost <= _opt_einsums(subscripts, shapes, best)[1], subscripts
+
+
+def _opt_einsums(subscripts, shapes, optimize):
+    """What opt_einsum makes of an order, and what that takes by its count."""
+    path, info = opt_einsum.contract_path(
+        subscripts, *shapes, shapes=True, optimize=optimize
+    )
+    return path, int(info.opt_cost)
