@@ -262,9 +262,9 @@ def test_cotengra_contracts_on_the_server():
         np.testing.assert_allclose(result.numpy(), expected, rtol=1e-12)
 
 
-def circuit(convert: Any) -> qtn.Circuit:
+def circuit(kind: Any, convert: Any) -> Any:
     """Some gates on five qubits."""
-    made = qtn.Circuit(5, to_backend=convert)
+    made = kind(5, to_backend=convert)
     for i in range(5):
         made.u3(0.3 * i + 0.1, 0.2, 0.5 - 0.1 * i, i)
     for i in range(4):
@@ -274,11 +274,33 @@ def circuit(convert: Any) -> qtn.Circuit:
     return made
 
 
-def test_circuits_have_amplitudes_and_samples():
-    ours, theirs = circuit(xp.asarray), circuit(None)
+@pytest.mark.parametrize("kind", [qtn.Circuit, qtn.CircuitMPS])
+def test_circuits_have_amplitudes_and_samples(kind: Any):
+    before = xp.downloads()
+    ours, theirs = circuit(kind, xp.asarray), circuit(kind, None)
+    assert xp.downloads() == before
     amplitude = complex(ours.amplitude("01101"))
     assert abs(amplitude - theirs.amplitude("01101")) < 1e-12
     assert list(ours.sample(3, seed=7)) == list(theirs.sample(3, seed=7))
+
+
+@pytest.mark.parametrize(
+    "contract",
+    [
+        lambda lattice: lattice.contract_compressed(
+            "greedy-compressed", max_bond=6, cutoff=1e-12
+        ),
+        lambda lattice: lattice.contract_boundary(max_bond=6, cutoff=1e-12),
+        lambda lattice: lattice.contract_hotrg(max_bond=6, cutoff=1e-12),
+    ],
+)
+def test_lattices_are_compressed_while_they_are_contracted(contract: Any):
+    lattice = qtn.TN2D_rand(4, 4, 3, seed=1, dist="uniform")
+    wanted = contract(lattice.copy())
+    lattice.apply_to_arrays(xp.asarray)
+    before = xp.downloads()
+    assert abs(float(contract(lattice)) - wanted) < 1e-10 * abs(wanted)
+    assert xp.downloads() == before + 1
 
 
 def test_states_are_compressed_and_canonized():
