@@ -110,8 +110,8 @@ absl::StatusOr<server::OutputRequest> OutputFrom(const v1::Output& output,
   }
   TENSORD_ASSIGN_OR_RETURN(result.order, FromProto(output.order()));
   result.is_inline = output.inline_();
-  result.is_sent = output.with_data() && result.tensor.empty() &&
-                   result.tensor_id.empty() && !result.is_inline;
+  result.is_sent =
+      output.with_data() && result.tensor.empty() && !result.is_inline;
   return result;
 }
 

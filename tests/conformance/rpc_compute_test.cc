@@ -51,6 +51,28 @@ TEST_F(RpcConformance, SmallJobIsOneRoundTrip) {
   EXPECT_THAT(reduce(), FailsWith(grpc::INVALID_ARGUMENT, "OPERATOR_MISSING"));
 }
 
+TEST_F(RpcConformance, NewTensorsComeWithTheirDataIfAskedTo) {
+  const std::vector<float> wanted = {2, 3, 6, 11};
+  for (const std::string id : {"", "named"}) {
+    v1::ContractRequest request = Contraction(Filled({2, 2}), Filled({2, 2}));
+    request.mutable_d()->set_tensor_id(id);
+    request.mutable_d()->set_with_data(true);
+    v1::Result result;
+    ASSERT_THAT(Contract(request, &result), IsOk());
+    EXPECT_EQ(Values(result.tensor().name()), wanted);
+    ASSERT_EQ(result.data().size(), 16u);
+    EXPECT_EQ(std::memcmp(result.data().data(), wanted.data(), 16), 0);
+  }
+  // One that is there has its contents there.
+  v1::ContractRequest request = Contraction(Filled({2, 2}), Filled({2, 2}));
+  request.mutable_d()->set_tensor(Filled({2, 2}));
+  request.mutable_d()->clear_order();
+  request.mutable_d()->set_with_data(true);
+  v1::Result result;
+  ASSERT_THAT(Contract(request, &result), IsOk());
+  EXPECT_EQ(result.data(), "");
+}
+
 TEST_F(RpcConformance, ElementwiseCombinesThreeOperands) {
   v1::ElementwiseRequest request;
   request.set_session(session_);

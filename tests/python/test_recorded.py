@@ -50,12 +50,36 @@ def test_nothing_goes_before_a_value_is_wanted(observed: Observed) -> None:
     assert (b.shape, b.dtype) == ((3, 3), np.float64)
     assert observed.counted() == {}
     assert float(b.sum()) == 6
-    assert observed.counted() == {
-        "contract": 1,
-        "elementwise": 1,
-        "reduce": 1,
-        "permute": 1,  # the value
-    }
+    # The value comes with what makes it.
+    assert observed.counted() == {"contract": 1, "elementwise": 1, "reduce": 1}
+    np.testing.assert_array_equal(b.numpy(), 2 * np.eye(3))
+    assert observed.counted() == {"permute": 1}
+
+
+def test_values_come_with_what_makes_them(observed: Observed) -> None:
+    session = observed.session
+    a = session.upload(np.arange(6.0).reshape(2, 3))
+    observed.counted()
+    for _ in range(3):  # The first of a kind, and others.
+        product = session.einsum("ij,ik->jk", a, a)
+        np.testing.assert_array_equal(product.numpy(), a.numpy().T @ a.numpy())
+        np.testing.assert_array_equal(product.numpy(), a.numpy().T @ a.numpy())
+    assert observed.counted() == {"contract": 3, "permute": 15}
+    product = session.einsum("ij,ik->jk", a, a)
+    product[0, 0] = 100
+    assert product.numpy()[0, 0] == 100
+    # Neither of two equal ones has the other's.
+    first, second = a + 1, a + 1
+    np.testing.assert_array_equal(second.numpy(), a.numpy() + 1)
+    np.testing.assert_array_equal(first.numpy(), a.numpy() + 1)
+    plan = session.plan.contract(a, "ij", a, "ik", "jk")
+    np.testing.assert_array_equal(plan(a, a).numpy(), a.numpy().T @ a.numpy())
+    empty = session.einsum("ij,ik->jk", a[:, :0], a)
+    assert empty.numpy().shape == (0, 3)
+    large = session.permute(np.ones((100, 100)), "ij")
+    np.testing.assert_array_equal(large.numpy(), np.ones((100, 100)))
+    rounded = session.einsum("ij,ik->jk", a, a, dtype=np.float32)
+    np.testing.assert_array_equal(rounded.numpy(), a.numpy().T @ a.numpy())
 
 
 @pytest.mark.parametrize("extents", [(2, 2), (512, 4096)])

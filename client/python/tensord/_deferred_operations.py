@@ -25,6 +25,7 @@ from tensord.errors import (
 from tensord.v1 import compute_pb2, error_pb2
 
 _INVALID = InvalidArgument.code.value[0]
+_WITH_DATA = compute_pb2.Output(with_data=True).SerializeToString()
 
 
 class Deferred(PendingTensor):
@@ -34,7 +35,10 @@ class Deferred(PendingTensor):
         operation, request: As `Pipeline.add` takes them.
         is_new: Whether it makes tensors, rather than writes to one.
         nbytes: Of new results.
+        data: The elements of the new result, if they were asked for and came.
     """
+
+    data = b""
 
     def __init__(
         self,
@@ -66,6 +70,7 @@ class Deferred(PendingTensor):
             contents.writers += 1
         self.nbytes = 0
         self._recorded: list[Recorded] | None = None
+        self._has_data = False
 
     def record(self) -> None:
         """Leaves new results to their users alone until it is sent, see `begin`."""
@@ -74,6 +79,30 @@ class Deferred(PendingTensor):
         self._recorded = [each.recorded() for each in self._targets]
         self.nbytes = sum([each.nbytes for each in self._recorded])
         self._targets, self._tensor = [], None
+
+    def makes(self, tensor: DeferredTensor) -> bool:
+        """Whether it waits to make a tensor, and nothing else."""
+        if self._recorded is None or len(self._recorded) != 1:
+            return False
+        return self._recorded[0].tensor() is tensor
+
+    def ask_for_data(self) -> bool:
+        """Has the elements of what it makes come with the response.
+
+        Returns:
+            Whether that can be asked for, see `data`.
+        """
+        if self._has_data:
+            return True
+        if self._known is not None:
+            self.request += self._known.streamed_output(_WITH_DATA)
+        else:
+            output = getattr(self.request, "d", None)
+            if not isinstance(output, compute_pb2.Output):
+                return False  # Plans have no such option.
+            output.with_data = True
+        self._has_data = True
+        return True
 
     def begin(self) -> bool:
         """Says that it is about to be sent, if anybody can see what it does.
@@ -110,7 +139,7 @@ class Deferred(PendingTensor):
 
     def _settle_unread(self, response: bytes) -> bool:
         # What the first result of a kind was like, all of them are.
-        if self._known is None or not self._known.is_confirmed:
+        if self._known is None or not self._known.is_confirmed or self._has_data:
             return False
         if failure_of(self._held) is not None:
             return False
@@ -133,6 +162,7 @@ class Deferred(PendingTensor):
             self._fail(to_error(Internal(what, reason="RESPONSE_MALFORMED")))
         else:
             super()._settle(session, response)
+            self.data = response.result.data
             for other in self._targets[1:]:
                 other.report = self._targets[0].report
             self._end(None)

@@ -57,6 +57,20 @@ class Recordings:
             if self._waiting:
                 self._made[request] = tuple(map(weakref.ref, results))
 
+    def with_data(self, tensor: DeferredTensor) -> Deferred | None:
+        """Has the elements of a tensor come with the response of what is to make it.
+
+        Returns:
+            That operation; None where another one has to bring them.
+        """
+        with self._lock:
+            if tensor.contents.writers != 1:
+                return None
+            for one in reversed(self._waiting):
+                if one.makes(tensor):
+                    return one if one.ask_for_data() else None
+        return None
+
     def flush(self) -> None:
         """Sends what is wanted, and forgets what is not."""
         if not self._waiting:

@@ -140,6 +140,11 @@ class Request:
             message += tag + name
         return self.stream_tag + length_delimited(message)
 
+    def streamed_output(self, fields: bytes) -> bytes:
+        """Returns what follows a streamed request that says more of its first result."""
+        output = self.output_tags[0] + length_delimited(fields)
+        return self.stream_tag + length_delimited(output)
+
     def streamed_into(self, message: bytes, out: TensorHandle) -> bytes:
         """Returns the same with a tensor that is written, the only result."""
         return self.stream_tag + length_delimited(
