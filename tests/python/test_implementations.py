@@ -93,6 +93,7 @@ FORKING = """
     with (
         tensord.connect(sys.argv[1]) as session,
         tensord.connect(sys.argv[1], deferred=True) as deferred,
+        tensord.connect(sys.argv[1], recorded=True) as recorded,
     ):
         a = session.upload(np.ones((2, 2)))
         piped = session.pipeline()
@@ -100,6 +101,8 @@ FORKING = """
         pending = entered.einsum("ij,jk", a, a)
         b = deferred.upload(np.ones((2, 2)))
         c = b @ b
+        d = recorded.upload(np.ones((2, 2)))
+        e = d @ d
         child = os.fork()
         if child == 0:
             acts = [
@@ -113,6 +116,10 @@ FORKING = """
                 lambda: b @ b,
                 deferred.wait,
                 c.numpy,
+                lambda: d @ d,
+                lambda: d.__iadd__(1),
+                recorded.wait,
+                e.numpy,
             ]
             # It may have come before the fork.
             assert pending.done() or refused(pending.result)
@@ -125,6 +132,7 @@ FORKING = """
         assert os.waitstatus_to_exitcode(status) == 0
         entered.finish()
         assert pending.result().numpy()[0, 0] == c.numpy()[0, 0] == 2
+        assert e.numpy()[0, 0] == 2
         print(session.einsum("ij,jk", a, a).numpy()[0, 0])
 """
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gc
+import sys
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -214,8 +216,10 @@ def test_a_session_that_is_closed_computes_nothing_more(observed: Observed) -> N
     b = a + 1
     observed.counted()
     session.close()
-    with pytest.raises(tensord.FailedPrecondition, match="closed"):
-        b.numpy()
+    out = session.permute
+    for act in b.numpy, lambda: a + 1, lambda: a.__iadd__(1), lambda: out(a, "i", out=a):
+        with pytest.raises(tensord.FailedPrecondition, match="closed"):
+            act()
     assert observed.counted() == {}
 
 
@@ -300,6 +304,108 @@ def test_random_programs_are_numpys(private_address: str, seed: int) -> None:
             u = v = a = b = None  # type: ignore[assignment]
         for tensor, array in pool:
             np.testing.assert_array_equal(tensor.numpy(), array)
+
+
+@pytest.mark.parametrize("is_sent", [False, True])
+def test_what_is_interrupted_is_never_done_twice(
+    observed: Observed, monkeypatch: pytest.MonkeyPatch, is_sent: bool
+) -> None:
+    session = observed.session
+    t = session.upload(np.zeros(2))
+    (t + 1).numpy()  # There is a stream.
+    exchange: Any = type(session.link._pipeline._exchange)  # type: ignore[attr-defined]
+    send = exchange.send
+
+    def interrupted(self: Any, *requests: Any) -> None:
+        monkeypatch.undo()
+        if is_sent:
+            send(self, *requests)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(exchange, "send", interrupted)
+    for _ in range(3):
+        t += 1
+    new = t * 2
+    with pytest.raises(KeyboardInterrupt):
+        session.wait()
+    with pytest.raises(tensord.Error, match="KeyboardInterrupt came|response"):
+        new.numpy()
+    if not is_sent:
+        np.testing.assert_array_equal(t.numpy(), [0, 0])
+        np.testing.assert_array_equal((t + 1).numpy(), [1, 1])
+
+
+def test_equal_decompositions_report_what_was_kept(observed: Observed) -> None:
+    session = observed.session
+    a = session.upload(np.diag([5.0, 4, 1e-14]))
+    options: dict[str, Any] = {"method": "svd", "cutoff": 1e-6}
+    factors = [session.factorize("ij->ik,k,kj", a, **options) for _ in range(3)]
+    observed.counted()
+    session.wait()
+    assert observed.counted()["factorize"] == 1
+    for _, each, _ in factors:
+        assert each.report is not None and each.report.kept_extent == 2
+        assert "factorize" in each.report.kernel
+
+
+def test_many_operands_that_do_not_travel_along_fit(private_address: str) -> None:
+    for transport in ("grpc", "auto"):
+        with tensord.connect(
+            private_address, recorded=True, quota_bytes=20 << 20, transport=transport
+        ) as session:
+            results = [
+                session.reduce(np.full((1000, 250), i), "ij", "") for i in range(24)
+            ]
+            values = [float(each) for each in results]
+            assert values == [250000.0 * i for i in range(24)]
+
+
+def test_a_pipeline_comes_after_what_is_recorded(observed: Observed) -> None:
+    session = observed.session
+    a, b = session.upload(np.eye(2)), session.upload(np.full((2, 2), 10.0))
+    with session.pipeline() as pipeline:
+        before = a @ a
+        pipeline.permute(b, "ij", out=a).result()
+        after = a @ a
+    np.testing.assert_array_equal(before.numpy(), np.eye(2))
+    np.testing.assert_array_equal(after.numpy(), np.full((2, 2), 200))
+
+
+@pytest.fixture
+def switching_often() -> Iterator[None]:
+    """Has threads take turns all the time."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    yield
+    sys.setswitchinterval(before)
+
+
+def test_threads_do_not_share_what_they_write(
+    private_address: str, switching_often: None
+) -> None:
+    with tensord.connect(private_address, recorded=True) as session:
+        a = session.upload(np.eye(3))
+        wrong: list[object] = []
+
+        def work(number: int) -> None:
+            try:
+                t = session.upload(np.zeros(3))
+                for i in range(40):
+                    product = a @ a
+                    product += number
+                    for _ in range(5):
+                        t += 1
+                    if product.numpy()[0, 1] != number or t.numpy()[0] != 5 * (i + 1):
+                        wrong.append((number, i))
+            except Exception as error:  # noqa: BLE001
+                wrong.append(error)
+
+        threads = [threading.Thread(target=work, args=(n,)) for n in range(1, 5)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert wrong == []
 
 
 def test_threads_share_a_session(private_address: str) -> None:

@@ -101,6 +101,13 @@ class BlockingLink(SessionLink):
         """As `SessionLink.stage`; its contents are there already."""
         return Handle(self.upload(array, spec, None, timeout).name, self.keeper)
 
+    def send_recorded(self, timeout: float | None = None) -> None:
+        """Sends operations that wait here until a value is wanted; there are none.
+
+        Args:
+            timeout: Most seconds to wait until they can go.
+        """
+
     def describe(self, full_name: str, timeout: float | None = None) -> Any:
         """Returns what a tensor, plan or program is as of now."""
         response = self.call(*self.connection.description(full_name), timeout)

@@ -63,6 +63,7 @@ class DeferredSession(Session):
         """Use `tensord.connect`."""
         super().__init__(link)
         self.deferral = link
+        self._recordings = link.recordings()  # Kept by this alone.
 
     def wait(self, timeout: float | None = None) -> None:
         """Waits until everything is done that was deferred.

@@ -33,7 +33,10 @@ from tensord._specs import TensorSpec, packed_strides
 from tensord._tensor import RemoteTensor
 from tensord._transfer import Transfers
 from tensord.errors import (
+    Aborted,
+    DeadlineExceeded,
     Error,
+    FailedPrecondition,
     InvalidArgument,
     from_error,
     to_error,
@@ -58,7 +61,10 @@ class DeferredLink(BlockingLink):
             records: Whether operations wait until a value is wanted.
         """
         super().__init__(*opened)
-        self._recordings = Recordings(self._send_recordings) if records else None
+        self._records = records
+        # They are the session's, which their operands refer to; so must not this.
+        self._recordings: Callable[[], Recordings | None] = lambda: None
+        self._is_abandoned = False
         self.memory.call, self.memory.begin = self.call, self.begin
         self.transfers = _OrderedTransfers(self)
         # A server that knows no such operands would read what is below them.
@@ -78,6 +84,14 @@ class DeferredLink(BlockingLink):
         self._local = threading.local()
         # Held while a view is made, which others may wait for.
         self.making = threading.RLock()
+
+    def recordings(self) -> Recordings | None:
+        """Returns what has operations wait as long as it lives, if they are to."""
+        if not self._records:
+            return None
+        recordings = Recordings(self._send_recordings)
+        self._recordings = weakref.ref(recordings)
+        return recordings
 
     def contents_of(self, name: str) -> Contents:
         """Returns what is known of the contents of the tensor of a name."""
@@ -182,25 +196,33 @@ class DeferredLink(BlockingLink):
         out: DeferredTensor | None = None,
     ) -> tuple[RemoteTensor, ...]:
         """The same of a request that was made before, perhaps with several results."""
-        held = [each for each in operands if isinstance(each, DeferredTensor)]
-        for each in held:
-            if each.contents.failures:
-                self.check(*held)
+        self.connection.check_open()  # A lock may be held for ever in a fork.
+        held: Held = [each for each in operands if isinstance(each, DeferredTensor)]
+        if failure_of(held) is not None:
+            self.check(*held)
         asked = request.message(operands, factors)
         if out is not None:
             _check_writable(out)
             message = request.streamed_into(asked, out)
-            self._send(request.operation, message, out, [*held], False, request)
+            self._send(request.operation, message, out, held, False, request)
             return (out,)
+        recordings = self._recordings()
+        if recordings is None:
+            return self._make(session, request, asked, held)
+        with recordings.lock:
+            # To compute a permutation is to copy.
+            before = recordings.find(asked) if request.operation != "permute" else None
+            if before is not None:
+                return tuple([self._copy(session, each) for each in before])
+            made = self._make(session, request, asked, held)
+            recordings.remember(asked, made)
+            return made
+
+    def _make(
+        self, session: Session, request: Request, asked: bytes, held: Held
+    ) -> tuple[DeferredTensor, ...]:
+        """Defers a request of new results, which it names."""
         pipeline = self._opened()
-        recorded = self._recordings if request.operation != "permute" else None
-        if recorded is not None:
-            before = recorded.find(asked)
-            if before is not None:  # What is computed once is copied.
-                return tuple(
-                    session.permute(each, range(each.ndim), range(each.ndim))
-                    for each in before
-                )
         tensor_ids = [pipeline.new_id() for _ in request.specs]
         message = request.streamed(asked, tensor_ids)
         names = [f"{self.name}/tensors/{tensor_id}" for tensor_id in tensor_ids]
@@ -216,10 +238,18 @@ class DeferredLink(BlockingLink):
                 for likeness, name in zip(request.likenesses, names)
             ]
         first, *others = made
-        self._send(request.operation, message, first, [*held], True, request, others)
-        if recorded is not None:
-            recorded.remember(asked, made)
+        self._send(request.operation, message, first, held, True, request, others)
         return tuple(made)
+
+    def _copy(self, session: Session, tensor: DeferredTensor) -> Any:
+        """Records a copy of what an equal operation makes, with the report of that."""
+        modes = range(tensor.ndim)
+        copy: Any = session.permute(tensor, modes, modes)
+        recordings = self._recordings()
+        maker = recordings.maker_of(copy) if recordings is not None else None
+        if maker is not None:
+            maker.copies()
+        return copy
 
     def defer_factors(
         self,
@@ -259,43 +289,63 @@ class DeferredLink(BlockingLink):
         others: Sequence[DeferredTensor] = (),
     ) -> RemoteTensor:
         """Sends a request that writes `target`, or records it; returns that."""
+        self.connection.check_open()
         call = operation, *place_of_caller()
         targets = [target, *others]
         deferred = Deferred(self, operation, request, targets, held, call, is_new, known)
-        if self._recordings is not None:
-            self._recordings.add(deferred)
+        recordings = self._recordings()
+        if recordings is not None:
+            recordings.add(deferred)
             return target
         try:
-            self._add(operation, request, deferred)
+            self._add((operation, request, deferred))
         except BaseException:
             deferred.withdraw()
             raise
         return target
 
-    def send_recorded(self) -> None:
-        """Sends what waits here for a value to be wanted."""
-        if self._recordings is not None:
-            self._recordings.flush()
+    def send_recorded(self, timeout: float | None = None) -> None:
+        """As `BlockingLink.send_recorded`."""
+        recordings = self._recordings()
+        if recordings is not None:
+            self.connection.check_process()
+            recordings.flush(timeout)
 
-    def _send_recordings(self, waiting: list[Deferred]) -> None:
-        """Sends all, and takes from the list what was sent."""
-        with self._opened().together():
-            while waiting:
-                one = waiting[0]
-                try:
-                    self._add(one.operation, one.request, one)
-                except Error as error:  # It is raised where the results are used.
-                    one.withdraw()
-                    one.fail(to_error(error))
-                del waiting[0]
+    def _send_recordings(self, sent: list[Deferred], timeout: float | None) -> None:
+        """Sends operations, all or none.
 
-    def _add(self, operation: str, request: Any, pending: PendingTensor) -> None:
-        """Sends a request."""
+        Raises:
+            DeadlineExceeded: None were sent. What else may be wrong is raised where the
+                results are used.
+        """
+        try:
+            self._add(
+                *[(one.operation, one.request, one) for one in sent], timeout=timeout
+            )
+        except DeadlineExceeded:
+            raise
+        except Error as error:
+            for one in sent:
+                one.fail(to_error(error))
+        except BaseException as error:  # A signal's, at any place.
+            pipeline = self._pipeline
+            why = f"{type(error).__name__} came while it was sent; perhaps it was done"
+            for one in sent:
+                if pipeline is None or not pipeline.has(one):
+                    one.fail(to_error(Aborted(why, reason="INTERRUPTED")))
+            raise
+
+    def _add(
+        self,
+        *additions: tuple[str, Any, PendingTensor],
+        timeout: float | None = None,
+    ) -> None:
+        """Sends requests, see `Pipeline.add`."""
         pipeline = self._opened()
         while True:
             try:
                 return pipeline.add(
-                    operation, request, pending, self.connection.timeout
+                    *additions, patience=self.connection.timeout, timeout=timeout
                 )
             except BaseException as error:
                 # It ended between two operations.
@@ -315,14 +365,14 @@ class DeferredLink(BlockingLink):
         """
         if not tensor.contents.writers:
             self.check(tensor)
-        elif self._recordings is not None:
-            maker = self._recordings.with_data(tensor)
-            if maker is not None:
-                self.settle(timeout)
-                self.check(tensor)
-                if maker.data:
-                    data = bytearray(maker.data)
-                    return np.ndarray(tensor.shape, tensor.dtype, data)
+        self.connection.check_open()
+        recordings = self._recordings()
+        maker = recordings.with_data(tensor) if recordings is not None else None
+        if maker is not None:
+            self.settle(timeout)
+            self.check(tensor)
+            if maker.data:
+                return np.ndarray(tensor.shape, tensor.dtype, bytearray(maker.data))
         modes = range(tensor.ndim)
         request = compute_pb2.PermuteRequest(
             session=self.name,
@@ -333,12 +383,13 @@ class DeferredLink(BlockingLink):
         )
         with self.deferring(TensorSpec(tensor.shape, tensor.dtype)):
             tensor.put_in(request.a)
-        self.send_recorded()
+        begun = time.monotonic()
+        self.send_recorded(timeout)
         fetched = Fetched([tensor])
-        self._add("permute", request, fetched)
-        self.settle(timeout)
+        self._add(("permute", request, fetched))
+        self.settle(remaining_seconds(timeout, begun))
         self.check(tensor)
-        data = bytearray(fetched.elements())
+        data = bytearray(fetched.elements(tensor.nbytes))
         return np.ndarray(tensor.shape, tensor.dtype, data)
 
     def _announced(
@@ -371,6 +422,11 @@ class DeferredLink(BlockingLink):
             return pipeline
         self.connection.check_process()
         with self._lock:
+            if self._is_abandoned:
+                self.connection.check_open()
+                raise FailedPrecondition(
+                    f"session {self.name} is closed", reason="SESSION_CLOSED"
+                )
             if self._pipeline is None or self._pipeline.has_ended:
                 # It does not refer to the session, which can be garbage collected.
                 stand_in: Any = types.SimpleNamespace(link=self)
@@ -389,22 +445,26 @@ class DeferredLink(BlockingLink):
             FailedPrecondition: This process is a fork (`FORKED`).
         """
         self.connection.check_process()
-        self.send_recorded()
+        begun = time.monotonic()
+        self.send_recorded(timeout)
         with self._lock:
             pipeline = self._pipeline
         if pipeline is not None:
-            pipeline.wait(self.connection.timeout, timeout)
+            left = remaining_seconds(timeout, begun)
+            pipeline.wait(self.connection.timeout, left)
 
     def abandon(self) -> None:
         """Cancels what has not begun, unless that is a parent's."""
         if self.connection.is_forked:
             return
-        if self._recordings is not None:
-            self._recordings.clear()
         with self._lock:
             pipeline, self._pipeline = self._pipeline, None
+            self._is_abandoned = True
         if pipeline is not None:
             pipeline.cancel()
+        recordings = self._recordings()
+        if recordings is not None:
+            recordings.clear()
 
     def call(
         self, method: Method[Any], request: Any, timeout: float | None = None

@@ -7,12 +7,12 @@ from typing import Any
 from tensord import _dtypes as dtypes
 from tensord._deferred_tensor import (
     DeferredTensor,
-    Recorded,
+    Unsent,
     contents_of,
     failure_of,
     written_name,
 )
-from tensord._handle import Held
+from tensord._handle import Held, SessionHandle
 from tensord._pipeline import PendingTensor
 from tensord._shortcuts import Request
 from tensord.errors import (
@@ -34,7 +34,8 @@ class Deferred(PendingTensor):
     Attributes:
         operation, request: As `Pipeline.add` takes them.
         is_new: Whether it makes tensors, rather than writes to one.
-        nbytes: Of new results.
+        has_staged: Whether it holds memory on the server for arrays of ours.
+        nbytes: Of the request and of new results.
         data: The elements of the new result, if they were asked for and came.
     """
 
@@ -68,23 +69,25 @@ class Deferred(PendingTensor):
         self._contents = [contents_of(each) for each in targets]
         for contents in self._contents:
             contents.writers += 1
-        self.nbytes = 0
-        self._recorded: list[Recorded] | None = None
-        self._has_data = False
+        self.has_staged = not all([isinstance(each, SessionHandle) for each in held])
+        is_encoded = isinstance(request, bytes)
+        self.nbytes = len(request) if is_encoded else request.ByteSize()
+        self._unsent: list[Unsent] | None = None
+        self._has_data = self._is_copy = False
 
-    def record(self) -> None:
+    def hold(self) -> None:
         """Leaves new results to their users alone until it is sent, see `begin`."""
         if not self.is_new or not all([each.is_owned for each in self._targets]):
             return  # Others may know what it writes.
-        self._recorded = [each.recorded() for each in self._targets]
-        self.nbytes = sum([each.nbytes for each in self._recorded])
+        self._unsent = [each.unsent() for each in self._targets]
+        self.nbytes += sum([each.nbytes for each in self._unsent])
         self._targets, self._tensor = [], None
 
     def makes(self, tensor: DeferredTensor) -> bool:
         """Whether it waits to make a tensor, and nothing else."""
-        if self._recorded is None or len(self._recorded) != 1:
+        if self._unsent is None or len(self._unsent) != 1:
             return False
-        return self._recorded[0].tensor() is tensor
+        return self._unsent[0].tensor() is tensor
 
     def ask_for_data(self) -> bool:
         """Has the elements of what it makes come with the response.
@@ -110,21 +113,25 @@ class Deferred(PendingTensor):
         Returns:
             Whether anybody can; else `withdraw` follows.
         """
-        if self._recorded is None:
+        if self._unsent is None:
             return True
-        known = [each.tensor() for each in self._recorded]
+        known = [each.tensor() for each in self._unsent]
         session = next((each.session for each in known if each is not None), None)
         if session is None:
             return False
-        for tensor, each in zip(known, self._recorded):
+        targets = []
+        for tensor, each in zip(known, self._unsent):
             if tensor is None:
                 name = each.full_name
                 tensor = DeferredTensor.announced(session, each.likeness, name)
             tensor.leave_by(self._link.keeper)
-            self._targets.append(tensor)
-        self._tensor = self._targets[0]
-        self._recorded = None
+            targets.append(tensor)
+        self._targets, self._tensor, self._unsent = targets, targets[0], None
         return True
+
+    def copies(self) -> None:
+        """Says that it copies the result of an equal operation, and reports what that did."""
+        self._is_copy = True
 
     def withdraw(self) -> None:
         """Says that it was not sent."""
@@ -132,14 +139,14 @@ class Deferred(PendingTensor):
             contents.writers -= 1
 
     def fail(self, error: error_pb2.Error) -> None:
-        """Says that it could not be sent, after `withdraw`."""
-        self._link.miss(error)
-        for contents, target in zip(self._contents, self._targets):
-            contents.miss(target, error)
+        """Says that it was not sent, and why; what it should have written is as before."""
+        self._fail(error, refused=not self.is_new)
 
     def _settle_unread(self, response: bytes) -> bool:
         # What the first result of a kind was like, all of them are.
-        if self._known is None or not self._known.is_confirmed or self._has_data:
+        if self._known is None or not self._known.is_confirmed:
+            return False
+        if self._has_data or self._is_copy:
             return False
         if failure_of(self._held) is not None:
             return False
@@ -154,7 +161,8 @@ class Deferred(PendingTensor):
         if response.HasField("error"):
             self._fail(response.error)
             return
-        cause = failure_of(self._held)
+        held = self._held
+        cause = failure_of(held)
         what = self._misfit(response.result)
         if cause is not None:  # What it read is not what it should have been.
             self._fail(cause)
@@ -163,6 +171,8 @@ class Deferred(PendingTensor):
         else:
             super()._settle(session, response)
             self.data = response.result.data
+            if self._is_copy and isinstance(held[0], DeferredTensor):
+                self._targets[0].report = held[0].report
             for other in self._targets[1:]:
                 other.report = self._targets[0].report
             self._end(None)
@@ -176,12 +186,17 @@ class Deferred(PendingTensor):
             extents = tuple(each.tensor.layout.extents)
             if (extents, dtype) != (wanted.shape, wanted.dtype):
                 return f"got a result of {dtype} {extents}, wanted {wanted!r}"
+        if len(result.data) not in (0, self._targets[0].nbytes):
+            wanted_bytes = self._targets[0].nbytes
+            return f"got {len(result.data)} bytes of data, wanted {wanted_bytes}"
         return None
 
-    def _fail(self, error: error_pb2.Error) -> None:
+    def _fail(self, error: error_pb2.Error, *, refused: bool = False) -> None:
         cause = failure_of(self._held)
         # Then the server has not begun to write.
-        refused = cause is None and error.code == _INVALID and not self.is_new
+        refused = refused or (
+            cause is None and error.code == _INVALID and not self.is_new
+        )
         if cause is None:
             cause = error_pb2.Error()
             cause.CopyFrom(error)
@@ -226,8 +241,11 @@ class Fetched(PendingTensor):
         self._held = []
         self._done = True
 
-    def elements(self) -> bytes:
+    def elements(self, nbytes: int) -> bytes:
         """Returns them, once they are there.
+
+        Args:
+            nbytes: How long they are.
 
         Raises:
             Error: There are none.
@@ -238,5 +256,10 @@ class Fetched(PendingTensor):
             raise FailedPrecondition(
                 "the session was closed before the elements came",
                 reason="SESSION_CLOSED",
+            )
+        if len(self.data) != nbytes:
+            raise Internal(
+                f"got {len(self.data)} bytes of data, wanted {nbytes}",
+                reason="RESPONSE_MALFORMED",
             )
         return self.data

@@ -43,8 +43,8 @@ _OF_THE_SERVER = (
 )
 
 
-class Recorded(NamedTuple):
-    """A new tensor whose operation has not been sent."""
+class Unsent(NamedTuple):
+    """A new tensor of an operation that has not been sent."""
 
     tensor: weakref.ref[DeferredTensor]
     full_name: str
@@ -83,13 +83,11 @@ class DeferredTensor(RemoteTensor):
         tensor.contents = Contents()
         return tensor
 
-    def recorded(self) -> Recorded:
+    def unsent(self) -> Unsent:
         """Says that it is not there, so that nobody deletes it."""
         self.leave_by(None)
         likeness = self.likeness()
-        return Recorded(
-            weakref.ref(self), self._full_name, likeness, self._span_bytes
-        )
+        return Unsent(weakref.ref(self), self._full_name, likeness, self._span_bytes)
 
     def begin(self, *, is_there: bool) -> None:
         """Says that it is new, and whether the server has it already.

@@ -6,7 +6,7 @@ import collections
 import contextlib
 import queue
 import threading
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from tensord._wire import batch_of, messages_of
@@ -39,9 +39,8 @@ class Exchange:
             begin: Makes the call of an iterator of requests, which a thread of gRPC
                 takes one by one.
         """
-        # Several that go together, and None at the end.
+        # Those that were sent together, and None at the end.
         self._requests: queue.SimpleQueue[list[bytes] | None] = queue.SimpleQueue()
-        self._held_back: list[bytes] | None = None
         self._begin = begin
         self._lock = threading.Lock()
         self._call: Any = None
@@ -49,32 +48,13 @@ class Exchange:
         self._hurry = threading.Event()
         self._sent_count = self._answered_count = 0
 
-    def send(self, request: Any) -> None:
-        """Sends a request soon."""
-        self._sent_count += 1
-        if self._held_back is None:
-            self._requests.put([encoded(request)])
-        else:
-            self._held_back.append(encoded(request))
-
-    @contextlib.contextmanager
-    def together(self) -> Generator[None, None, None]:
-        """Has requests that are sent meanwhile wait for the last of them."""
-        self._held_back = []
-        try:
-            yield
-        finally:
-            self._release()
-            self._held_back = None
-
-    def _release(self) -> None:
-        if self._held_back:
-            self._requests.put(self._held_back)
-            self._held_back = []
+    def send(self, *requests: Any) -> None:
+        """Sends requests soon, together if they are not large."""
+        self._sent_count += len(requests)
+        self._requests.put([encoded(each) for each in requests])
 
     def flush(self) -> None:
         """Sends at once what waits for others to go with them."""
-        self._release()
         self._hurry.set()
 
     def end(self) -> None:

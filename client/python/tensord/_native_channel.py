@@ -181,13 +181,10 @@ class Exchange:
         self._serializer = serializer
         self._impatient = 0
 
-    def send(self, request: Any) -> None:
-        """Sends a request soon."""
-        self._stream.write(self._serializer(request))
-
-    def together(self) -> contextlib.AbstractContextManager[None]:
-        """Has requests that are sent meanwhile go as they come: that is no thread's work."""
-        return contextlib.nullcontext()
+    def send(self, *requests: Any) -> None:
+        """Sends requests soon."""
+        for request in requests:
+            self._stream.write(self._serializer(request))
 
     def flush(self) -> None:
         """Sends at once what waits for others to go with them."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import collections
-import contextlib
 import itertools
 import math
 import threading
@@ -244,12 +243,13 @@ class Pipeline(Executor[PendingTensor]):
                 "Session.pipeline() takes one for all",
                 reason="TIMEOUT_NOT_APPLICABLE",
             )
+        self.link.send_recorded()
         unclaimed = None
         if settings.out is None and not settings.name:
             # Named here, so that it can be deleted also when its response is lost.
             unclaimed = self.name_result(operation, request)
         pending = PendingTensor(self, settings.out, unclaimed, held)
-        self.add(operation, request, pending)
+        self.add((operation, request, pending))
         return pending
 
     def name_result(self, operation: str, request: Any) -> str:
@@ -264,40 +264,45 @@ class Pipeline(Executor[PendingTensor]):
 
     def add(
         self,
-        operation: str,
-        request: Any,
-        pending: PendingTensor,
+        *additions: tuple[str, Any, PendingTensor],
         patience: float | None = None,
+        timeout: float | None = None,
     ) -> None:
-        """Sends a request whose response settles `pending`; waits while there are many.
+        """Sends requests whose responses settle what is pending; waits while there are many.
 
         Args:
-            operation, request: As `_perform` takes them; the request may be encoded, as
-                one of the stream.
-            pending: What becomes of it.
+            *additions: Of each request its operation and the request itself, as `_perform`
+                takes them, which may be encoded, as one of the stream; and what becomes
+                of it.
             patience: Most seconds to wait for the next response; None for as long as
                 the pipeline takes.
+            timeout: Most seconds to wait altogether; None for as long as that takes.
 
         Raises:
-            DeadlineExceeded: None came.
+            DeadlineExceeded: None came, or not enough.
             FailedPrecondition: The pipeline is not open.
-            Error: It has ended with this one.
+            Error: It has ended with this one. None of them was sent then.
         """
         self.link.connection.check_process()
         # Unary calls delete what nobody holds once memory lacks. Here that response
         # would come too late, so it is done before.
         if self.link.keeper.backlog() > NAMES_PER_CALL:
             self.link.keeper.flush()
-        message = request
-        if not isinstance(request, bytes):
-            message = compute_pb2.ExecuteStreamRequest(**{operation: request})
+        messages = [
+            (
+                request
+                if isinstance(request, bytes)
+                else compute_pb2.ExecuteStreamRequest(**{operation: request})
+            )
+            for operation, request, _ in additions
+        ]
         with self.changed:
             if len(self._waiting) >= self._limit:
-                self._exchange.flush()
                 # Half of them, so that the two threads need not take turns.
                 self._wait_for(
                     lambda: len(self._waiting) <= self._limit // 2 or self._ended,
                     patience,
+                    timeout,
                 )
             if self._ended and self._first_error is not None:
                 raise from_error(self._first_error)
@@ -309,17 +314,16 @@ class Pipeline(Executor[PendingTensor]):
             exchange = self._exchange or self._begin()
             # In this order: an interrupt between them is found by the response that
             # nobody waits for.
-            self.link.last_request = message
-            exchange.send(message)
-            self._waiting.append(pending)
-            self._added += 1
+            self.link.last_request = messages[-1]
+            exchange.send(*messages)
+            self._waiting.extend([pending for _, _, pending in additions])
+            self._added += len(messages)
 
-    def together(self) -> contextlib.AbstractContextManager[None]:
-        """What is added meanwhile is sent together."""
-        if self._exchange is None:
-            return contextlib.nullcontext()
-        together: contextlib.AbstractContextManager[None] = self._exchange.together()
-        return together
+    def has(self, pending: PendingTensor) -> bool:
+        """Returns whether the request of what is pending was added, or is done."""
+        with self.changed:
+            added = any([each is pending for each in self._waiting])
+            return added or pending.done()
 
     def wait(self, patience: float, timeout: float | None = None) -> None:
         """Waits until all that has been added is done.

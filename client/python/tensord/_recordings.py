@@ -9,42 +9,62 @@ from typing import Any
 
 from tensord._deferred_operations import Deferred
 from tensord._deferred_tensor import DeferredTensor
+from tensord.errors import DeadlineExceeded
 
-# What goes though nobody wants a value: so many, or those with results of so many bytes.
+# What goes though nobody wants a value: so many, or so many bytes of requests and results.
 _MOST_OPERATIONS = 64
 _MOST_BYTES = 32 << 20
+# Longer requests, which have data, are not compared.
+_MOST_COMPARED_BYTES = 4 << 10
 
 
 class Recordings:
-    """The operations of a session that wait. Safe for use by many threads."""
+    """The operations of a session that wait. Safe for use by many threads.
 
-    def __init__(self, send: Callable[[list[Deferred]], None]) -> None:
+    Attributes:
+        lock: Held while something is looked for and recorded.
+    """
+
+    def __init__(self, send: Callable[[list[Deferred], float | None], None]) -> None:
         """
         Args:
-            send: Sends some, and takes from the list what was sent.
+            send: Sends operations, all or none, within some seconds or as long as it takes.
         """
         self._send = send
         # Its holder may collect garbage, and whatever that ends.
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()
         self._waiting: list[Deferred] = []
         self._nbytes = 0
         # New results by requests, as long as nothing was written that these may read.
         self._made: dict[bytes, tuple[weakref.ref[Any], ...]] = {}
 
     def add(self, operation: Deferred) -> None:
-        """Records an operation."""
-        with self._lock:
-            operation.record()
+        """Records an operation; sends all if that is enough.
+
+        Raises:
+            DeadlineExceeded: The server takes no more; the operation is not recorded.
+        """
+        with self.lock:
+            operation.hold()
             self._waiting.append(operation)
             self._nbytes += operation.nbytes
             if not operation.is_new:
                 self._made.clear()
-            if len(self._waiting) >= _MOST_OPERATIONS or self._nbytes >= _MOST_BYTES:
+            is_much = (
+                len(self._waiting) >= _MOST_OPERATIONS or self._nbytes >= _MOST_BYTES
+            )
+            if not is_much and not operation.has_staged:
+                return
+            try:
                 self.flush()
+            except DeadlineExceeded:
+                self._waiting.remove(operation)
+                operation.withdraw()
+                raise
 
     def find(self, request: bytes) -> Sequence[DeferredTensor] | None:
         """Returns the results that an equal request, which still waits, will make."""
-        with self._lock:
+        with self.lock:
             made = self._made.get(request)
             if made is None:
                 return None
@@ -52,10 +72,18 @@ class Recordings:
             return results if len(results) == len(made) else None
 
     def remember(self, request: bytes, results: Sequence[DeferredTensor]) -> None:
-        """Takes note of the results of a request, unless it has been sent."""
-        with self._lock:
-            if self._waiting:
+        """Takes note of the results of a request that was recorded just now."""
+        with self.lock:
+            if self._waiting and len(request) <= _MOST_COMPARED_BYTES:
                 self._made[request] = tuple(map(weakref.ref, results))
+
+    def maker_of(self, tensor: DeferredTensor) -> Deferred | None:
+        """Returns the operation that waits to make a tensor, and nothing else."""
+        with self.lock:
+            for one in reversed(self._waiting):
+                if one.makes(tensor):
+                    return one
+        return None
 
     def with_data(self, tensor: DeferredTensor) -> Deferred | None:
         """Has the elements of a tensor come with the response of what is to make it.
@@ -63,30 +91,50 @@ class Recordings:
         Returns:
             That operation; None where another one has to bring them.
         """
-        with self._lock:
-            if tensor.contents.writers != 1:
-                return None
-            for one in reversed(self._waiting):
-                if one.makes(tensor):
-                    return one if one.ask_for_data() else None
-        return None
+        with self.lock:
+            maker = self.maker_of(tensor) if tensor.contents.writers == 1 else None
+            return maker if maker is not None and maker.ask_for_data() else None
 
-    def flush(self) -> None:
-        """Sends what is wanted, and forgets what is not."""
-        if not self._waiting:
-            return
-        with self._lock:
+    def flush(self, timeout: float | None = None) -> None:
+        """Sends what is wanted, and forgets what is not.
+
+        Args:
+            timeout: Most seconds to wait for the server to take it; None for as long as
+                one operation after the other is done, each within the default deadline.
+
+        Raises:
+            DeadlineExceeded: It does not; all is still recorded.
+        """
+        if not self.lock.acquire(timeout=-1 if timeout is None else timeout):
+            raise DeadlineExceeded(
+                f"operations were not sent after {timeout:.3g} s",
+                reason="DEADLINE_EXCEEDED",
+            )
+        try:
             self._made.clear()
-            self._nbytes = 0
             # Backwards: who is forgotten refers to what others make.
             for i in reversed(range(len(self._waiting))):
                 if not self._waiting[i].begin():
                     self._waiting.pop(i).withdraw()
-            self._send(self._waiting)
+            sent, self._waiting, self._nbytes = self._waiting, [], 0
+            if sent:
+                self._send_or_keep(sent, timeout)
+        finally:
+            self.lock.release()
+
+    def _send_or_keep(self, sent: list[Deferred], timeout: float | None) -> None:
+        try:
+            self._send(sent, timeout)
+        except DeadlineExceeded:
+            # Behind it is what finalizers and handlers of signals have recorded meanwhile.
+            self._waiting = sent + self._waiting
+            self._nbytes = sum(each.nbytes for each in self._waiting)
+            raise
 
     def clear(self) -> None:
         """Forgets all."""
-        with self._lock:
+        with self.lock:
             self._made.clear()
+            self._nbytes = 0
             while self._waiting:
                 self._waiting.pop().withdraw()
