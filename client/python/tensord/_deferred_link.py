@@ -25,7 +25,7 @@ from tensord._deferred_tensor import (
 )
 from tensord._expectations import place_of_caller
 from tensord._handle import Held
-from tensord._pipeline import PendingTensor, Pipeline
+from tensord._pipeline import PendingTensor, Pipeline, message_of
 from tensord._recordings import Recordings
 from tensord._settings import Settings
 from tensord._shortcuts import Request
@@ -196,10 +196,12 @@ class DeferredLink(BlockingLink):
         out: DeferredTensor | None = None,
     ) -> tuple[RemoteTensor, ...]:
         """The same of a request that was made before, perhaps with several results."""
-        self.connection.check_open()  # A lock may be held for ever in a fork.
-        held: Held = [each for each in operands if isinstance(each, DeferredTensor)]
-        if failure_of(held) is not None:
-            self.check(*held)
+        held: list[Any] = [
+            each for each in operands if isinstance(each, DeferredTensor)
+        ]
+        for each in held:
+            if each.contents.failures:
+                self.check(*held)
         asked = request.message(operands, factors)
         if out is not None:
             _check_writable(out)
@@ -209,6 +211,7 @@ class DeferredLink(BlockingLink):
         recordings = self._recordings()
         if recordings is None:
             return self._make(session, request, asked, held)
+        self.connection.check_open()  # The lock may be held for ever in a fork.
         with recordings.lock:
             # To compute a permutation is to copy.
             before = recordings.find(asked) if request.operation != "permute" else None
@@ -289,16 +292,17 @@ class DeferredLink(BlockingLink):
         others: Sequence[DeferredTensor] = (),
     ) -> RemoteTensor:
         """Sends a request that writes `target`, or records it; returns that."""
-        self.connection.check_open()
+        recordings = self._recordings()
+        if recordings is not None:
+            self.connection.check_open()
         call = operation, *place_of_caller()
         targets = [target, *others]
         deferred = Deferred(self, operation, request, targets, held, call, is_new, known)
-        recordings = self._recordings()
         if recordings is not None:
             recordings.add(deferred)
             return target
         try:
-            self._add((operation, request, deferred))
+            self._add([message_of(operation, request)], [deferred])
         except BaseException:
             deferred.withdraw()
             raise
@@ -319,9 +323,8 @@ class DeferredLink(BlockingLink):
                 results are used.
         """
         try:
-            self._add(
-                *[(one.operation, one.request, one) for one in sent], timeout=timeout
-            )
+            messages = [message_of(one.operation, one.request) for one in sent]
+            self._add(messages, sent, timeout)
         except DeadlineExceeded:
             raise
         except Error as error:
@@ -337,7 +340,8 @@ class DeferredLink(BlockingLink):
 
     def _add(
         self,
-        *additions: tuple[str, Any, PendingTensor],
+        messages: list[Any],
+        pending: Sequence[PendingTensor],
         timeout: float | None = None,
     ) -> None:
         """Sends requests, see `Pipeline.add`."""
@@ -345,7 +349,7 @@ class DeferredLink(BlockingLink):
         while True:
             try:
                 return pipeline.add(
-                    *additions, patience=self.connection.timeout, timeout=timeout
+                    messages, pending, self.connection.timeout, timeout
                 )
             except BaseException as error:
                 # It ended between two operations.
@@ -386,7 +390,7 @@ class DeferredLink(BlockingLink):
         begun = time.monotonic()
         self.send_recorded(timeout)
         fetched = Fetched([tensor])
-        self._add(("permute", request, fetched))
+        self._add([message_of("permute", request)], [fetched])
         self.settle(remaining_seconds(timeout, begun))
         self.check(tensor)
         data = bytearray(fetched.elements(tensor.nbytes))

@@ -34,12 +34,15 @@ class Deferred(PendingTensor):
     Attributes:
         operation, request: As `Pipeline.add` takes them.
         is_new: Whether it makes tensors, rather than writes to one.
-        has_staged: Whether it holds memory on the server for arrays of ours.
-        nbytes: Of the request and of new results.
+        has_staged: Whether it holds memory on the server for arrays of ours, once it is to
+            wait, see `hold`.
+        nbytes: Of the request and of new results, likewise.
         data: The elements of the new result, if they were asked for and came.
     """
 
     data = b""
+    has_staged = False
+    nbytes = 0
 
     def __init__(
         self,
@@ -66,20 +69,23 @@ class Deferred(PendingTensor):
         self.operation, self.request, self.is_new = operation, request, is_new
         self._link, self._call, self._known = link, call, known
         self._targets = targets
-        self._contents = [contents_of(each) for each in targets]
-        for contents in self._contents:
+        self._contents = []
+        for each in targets:
+            contents = contents_of(each)
             contents.writers += 1
-        self.has_staged = not all([isinstance(each, SessionHandle) for each in held])
-        is_encoded = isinstance(request, bytes)
-        self.nbytes = len(request) if is_encoded else request.ByteSize()
+            self._contents.append(contents)
         self._unsent: list[Unsent] | None = None
         self._has_data = self._is_copy = False
 
     def hold(self) -> None:
         """Leaves new results to their users alone until it is sent, see `begin`."""
+        self.has_staged = not all([isinstance(each, SessionHandle) for each in self._held])
+        is_encoded = isinstance(self.request, bytes)
+        self.nbytes = len(self.request) if is_encoded else self.request.ByteSize()
         if not self.is_new or not all([each.is_owned for each in self._targets]):
             return  # Others may know what it writes.
-        self._unsent = [each.unsent() for each in self._targets]
+        is_only = len(self._targets) == 1
+        self._unsent = [each.unsent(is_only) for each in self._targets]
         self.nbytes += sum([each.nbytes for each in self._unsent])
         self._targets, self._tensor = [], None
 

@@ -44,7 +44,15 @@ _OF_THE_SERVER = (
 
 
 class Unsent(NamedTuple):
-    """A new tensor of an operation that has not been sent."""
+    """A new tensor of an operation that has not been sent.
+
+    Attributes:
+        tensor: That, if somebody has it.
+        full_name: Its name on the wire.
+        likeness: What another one is made of for the other results' sake; empty for the
+            only result.
+        nbytes: How large it is.
+    """
 
     tensor: weakref.ref[DeferredTensor]
     full_name: str
@@ -83,10 +91,14 @@ class DeferredTensor(RemoteTensor):
         tensor.contents = Contents()
         return tensor
 
-    def unsent(self) -> Unsent:
-        """Says that it is not there, so that nobody deletes it."""
+    def unsent(self, is_only: bool) -> Unsent:
+        """Says that it is not there, so that nobody deletes it.
+
+        Args:
+            is_only: Whether it is the only result of its operation.
+        """
         self.leave_by(None)
-        likeness = self.likeness()
+        likeness = {} if is_only else self.likeness()
         return Unsent(weakref.ref(self), self._full_name, likeness, self._span_bytes)
 
     def begin(self, *, is_there: bool) -> None:

@@ -8,7 +8,7 @@ import math
 import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -249,7 +249,7 @@ class Pipeline(Executor[PendingTensor]):
             # Named here, so that it can be deleted also when its response is lost.
             unclaimed = self.name_result(operation, request)
         pending = PendingTensor(self, settings.out, unclaimed, held)
-        self.add((operation, request, pending))
+        self.add([message_of(operation, request)], [pending])
         return pending
 
     def name_result(self, operation: str, request: Any) -> str:
@@ -264,16 +264,16 @@ class Pipeline(Executor[PendingTensor]):
 
     def add(
         self,
-        *additions: tuple[str, Any, PendingTensor],
+        messages: list[Any],
+        pending: Sequence[PendingTensor],
         patience: float | None = None,
         timeout: float | None = None,
     ) -> None:
         """Sends requests whose responses settle what is pending; waits while there are many.
 
         Args:
-            *additions: Of each request its operation and the request itself, as `_perform`
-                takes them, which may be encoded, as one of the stream; and what becomes
-                of it.
+            messages: As `message_of` returns them.
+            pending: What becomes of each.
             patience: Most seconds to wait for the next response; None for as long as
                 the pipeline takes.
             timeout: Most seconds to wait altogether; None for as long as that takes.
@@ -288,14 +288,6 @@ class Pipeline(Executor[PendingTensor]):
         # would come too late, so it is done before.
         if self.link.keeper.backlog() > NAMES_PER_CALL:
             self.link.keeper.flush()
-        messages = [
-            (
-                request
-                if isinstance(request, bytes)
-                else compute_pb2.ExecuteStreamRequest(**{operation: request})
-            )
-            for operation, request, _ in additions
-        ]
         with self.changed:
             if len(self._waiting) >= self._limit:
                 # Half of them, so that the two threads need not take turns.
@@ -316,7 +308,7 @@ class Pipeline(Executor[PendingTensor]):
             # nobody waits for.
             self.link.last_request = messages[-1]
             exchange.send(*messages)
-            self._waiting.extend([pending for _, _, pending in additions])
+            self._waiting.extend(pending)
             self._added += len(messages)
 
     def has(self, pending: PendingTensor) -> bool:
@@ -427,6 +419,18 @@ class Pipeline(Executor[PendingTensor]):
                 f"{index} with a result or an error",
                 reason="RESPONSE_MALFORMED",
             )
+
+
+def message_of(operation: str, request: Any) -> Any:
+    """Returns a message of the stream.
+
+    Args:
+        operation, request: As `Operations._perform` takes them; the request may be
+            encoded, as such a message.
+    """
+    if isinstance(request, bytes):
+        return request
+    return compute_pb2.ExecuteStreamRequest(**{operation: request})
 
 
 def _result_of(index: int) -> bytes:
