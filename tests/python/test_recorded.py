@@ -323,8 +323,10 @@ def test_what_is_interrupted_is_never_done_twice(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(exchange, "send", interrupted)
+    other = session.upload(np.ones(2))
     for _ in range(3):
         t += 1
+    other += t
     new = t * 2
     with pytest.raises(KeyboardInterrupt):
         session.wait()
@@ -332,6 +334,7 @@ def test_what_is_interrupted_is_never_done_twice(
         new.numpy()
     if not is_sent:
         np.testing.assert_array_equal(t.numpy(), [0, 0])
+        np.testing.assert_array_equal(other.numpy(), [1, 1])
         np.testing.assert_array_equal((t + 1).numpy(), [1, 1])
 
 

@@ -77,7 +77,7 @@ class DeferredLink(BlockingLink):
         self._notes = threading.Lock()
         self._unseen: list[error_pb2.Error] = []
         # By the ids of the errors: with these, what is as it was before.
-        self._refused: dict[int, tuple[error_pb2.Error, Contents]] = {}
+        self._refused: dict[int, tuple[error_pb2.Error, list[Contents]]] = {}
         self._pipeline: Pipeline | None = None
         self._contents: weakref.WeakValueDictionary[str, Contents]
         self._contents = weakref.WeakValueDictionary()
@@ -134,8 +134,8 @@ class DeferredLink(BlockingLink):
             with self._notes:
                 self._unseen = [each for each in self._unseen if each is not failure]
                 refused = self._refused.pop(id(failure), None)
-            if refused is not None:
-                refused[1].met(failure)
+            for contents in refused[1] if refused is not None else ():
+                contents.met(failure)
             raise from_error(failure)
 
     def miss(self, error: error_pb2.Error) -> None:
@@ -147,15 +147,16 @@ class DeferredLink(BlockingLink):
         """Says that what was to be written was refused: what was there before is good
         once somebody has met the error."""
         with self._notes:
-            self._refused[id(error)] = error, contents
+            self._refused.setdefault(id(error), (error, []))[1].append(contents)
 
     def take_unseen(self) -> error_pb2.Error | None:
         """Returns the first error that nobody has met, and forgets all."""
         with self._notes:
             unseen, self._unseen = self._unseen, []
             refused, self._refused = self._refused, {}
-        for failure, contents in refused.values():
-            contents.met(failure)
+        for failure, all_of_it in refused.values():
+            for contents in all_of_it:
+                contents.met(failure)
         return unseen[0] if unseen else None
 
     def defer(

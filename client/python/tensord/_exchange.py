@@ -39,8 +39,8 @@ class Exchange:
             begin: Makes the call of an iterator of requests, which a thread of gRPC
                 takes one by one.
         """
-        # Those that were sent together, and None at the end.
-        self._requests: queue.SimpleQueue[list[bytes] | None] = queue.SimpleQueue()
+        # Of those that were sent together, and of None at the end.
+        self._requests: queue.SimpleQueue[list[bytes | None]] = queue.SimpleQueue()
         self._begin = begin
         self._lock = threading.Lock()
         self._call: Any = None
@@ -59,7 +59,7 @@ class Exchange:
 
     def end(self) -> None:
         """Says that nothing follows."""
-        self._requests.put(None)
+        self._requests.put([None])
         self.flush()
 
     def batches(self) -> Iterator[list[bytes]]:
@@ -88,26 +88,22 @@ class Exchange:
         with self._lock:
             self._cancelled = True
             call = self._call
-        self._requests.put(None)  # gRPC's thread waits for more
+        self._requests.put([None])  # gRPC's thread waits for more
         if call is not None:
             call.cancel()
 
     def _messages(self) -> Iterator[bytes]:
         """Yields requests, together those that wait together."""
         waiting: collections.deque[bytes | None] = collections.deque()
-
-        def take(requests: list[bytes] | None) -> None:
-            waiting.extend([None] if requests is None else requests)
-
         while True:
             if not waiting:
-                take(self._requests.get())
+                waiting.extend(self._requests.get())
                 if self._sent_count - self._answered_count > _SOON_ANSWERED:
                     self._hurry.wait(_GATHER_SECONDS)
                 self._hurry.clear()
             with contextlib.suppress(queue.Empty):
                 while True:
-                    take(self._requests.get_nowait())
+                    waiting.extend(self._requests.get_nowait())
             together = _first_together(waiting)
             if not together:
                 return

@@ -105,7 +105,8 @@ class Recordings:
         Raises:
             DeadlineExceeded: It does not; all is still recorded.
         """
-        if not self.lock.acquire(timeout=-1 if timeout is None else timeout):
+        seconds = threading.TIMEOUT_MAX if timeout is None else timeout
+        if not self.lock.acquire(timeout=min(max(seconds, 0), threading.TIMEOUT_MAX)):
             raise DeadlineExceeded(
                 f"operations were not sent after {timeout:.3g} s",
                 reason="DEADLINE_EXCEEDED",
