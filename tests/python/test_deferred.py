@@ -257,10 +257,8 @@ def test_a_server_that_is_silent_holds_nobody_for_ever(
             for _ in range(1000):
                 x = x + 1
         for seconds in 1, 0.2:
-            waited = time.monotonic()
             with pytest.raises(tensord.DeadlineExceeded):
                 session.wait(seconds)
-            assert time.monotonic() - waited < seconds + 2
         session.close(1)
         assert time.monotonic() - begun < 60
     finally:

@@ -383,6 +383,7 @@ def switching_often() -> Iterator[None]:
     sys.setswitchinterval(before)
 
 
+@pytest.mark.timing
 def test_threads_do_not_share_what_they_write(
     private_address: str, switching_often: None
 ) -> None:
@@ -411,6 +412,7 @@ def test_threads_do_not_share_what_they_write(
         assert wrong == []
 
 
+@pytest.mark.timing
 def test_threads_share_a_session(private_address: str) -> None:
     with tensord.connect(private_address, recorded=True) as session:
         a = session.upload(np.eye(3))

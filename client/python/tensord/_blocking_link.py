@@ -101,11 +101,11 @@ class BlockingLink(SessionLink):
         """As `SessionLink.stage`; its contents are there already."""
         return Handle(self.upload(array, spec, None, timeout).name, self.keeper)
 
-    def send_recorded(self, timeout: float | None = None) -> None:
-        """Sends operations that wait here until a value is wanted; there are none.
+    def settle(self, timeout: float | None = None) -> None:
+        """Waits until what was deferred is done; here nothing is.
 
         Args:
-            timeout: Most seconds to wait until they can go.
+            timeout: Most seconds to wait.
         """
 
     def describe(self, full_name: str, timeout: float | None = None) -> Any:

@@ -137,7 +137,10 @@ class DeferredSession(Session):
         return super().delete(known, timeout)
 
     def pipeline(self, timeout: float | None = None) -> Pipeline:
-        """As `Session.pipeline`, after what was deferred; nothing is meanwhile."""
+        """As `Session.pipeline`; each of its operations comes after what was deferred.
+
+        What is deferred meanwhile does not wait for them, but for their `result`.
+        """
         self.deferral.settle()
         return super().pipeline(timeout)
 

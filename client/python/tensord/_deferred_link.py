@@ -310,7 +310,11 @@ class DeferredLink(BlockingLink):
         return target
 
     def send_recorded(self, timeout: float | None = None) -> None:
-        """As `BlockingLink.send_recorded`."""
+        """Sends operations that wait here until a value is wanted.
+
+        Args:
+            timeout: Most seconds to wait until they can go.
+        """
         recordings = self._recordings()
         if recordings is not None:
             self.connection.check_process()

@@ -243,7 +243,7 @@ class Pipeline(Executor[PendingTensor]):
                 "Session.pipeline() takes one for all",
                 reason="TIMEOUT_NOT_APPLICABLE",
             )
-        self.link.send_recorded()
+        self.link.settle()  # It has a stream of its own.
         unclaimed = None
         if settings.out is None and not settings.name:
             # Named here, so that it can be deleted also when its response is lost.
