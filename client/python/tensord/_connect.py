@@ -64,8 +64,9 @@ def connect(
         deferred: Makes a `DeferredSession`: operations return at once, and what they
             fail with is raised where a value is used.
         recorded: The same, but operations wait here until a value is wanted, `wait` is
-            called, 64 of them wait, or requests and results come to 32 MiB. Those of which
-            nobody has the results any more are not computed by then, and equal ones once.
+            called, 64 of them wait (16 with the native core), or requests and results come
+            to 32 MiB. Those of which nobody has the results any more are not computed by
+            then, and equal ones once.
         transport: How large arrays get to the server and back. "shm": by memory that it
             shares with one on the same host. "grpc": over the connection. "auto": by
             memory where that is possible. By default $TENSORD_TRANSPORT, or else "auto".

@@ -214,13 +214,10 @@ class DeferredLink(BlockingLink):
             return self._make(session, request, asked, held)
         self.connection.check_open()  # The lock may be held for ever in a fork.
         with recordings.lock:
-            # To compute a permutation is to copy.
-            before = recordings.find(asked) if request.operation != "permute" else None
+            before = recordings.find(asked)
             if before is not None:
                 return tuple([self._copy(session, each) for each in before])
-            made = self._make(session, request, asked, held)
-            recordings.remember(asked, made)
-            return made
+            return self._make(session, request, asked, held)
 
     def _make(
         self, session: Session, request: Request, asked: bytes, held: Held
@@ -242,7 +239,11 @@ class DeferredLink(BlockingLink):
                 for likeness, name in zip(request.likenesses, names)
             ]
         first, *others = made
-        self._send(request.operation, message, first, held, True, request, others)
+        # To compute a permutation is to copy.
+        asked = asked if request.operation != "permute" else b""
+        self._send(
+            request.operation, message, first, held, True, request, others, asked
+        )
         return tuple(made)
 
     def _copy(self, session: Session, tensor: DeferredTensor) -> Any:
@@ -291,16 +292,17 @@ class DeferredLink(BlockingLink):
         is_new: bool,
         known: Request | None = None,
         others: Sequence[DeferredTensor] = (),
+        asked: bytes = b"",
     ) -> RemoteTensor:
         """Sends a request that writes `target`, or records it; returns that."""
         recordings = self._recordings()
-        if recordings is not None:
+        if recordings is not None and not asked:
             self.connection.check_open()
         call = operation, *place_of_caller()
         targets = [target, *others]
         deferred = Deferred(self, operation, request, targets, held, call, is_new, known)
         if recordings is not None:
-            recordings.add(deferred)
+            recordings.add(deferred, asked)
             return target
         try:
             self._add([message_of(operation, request)], [deferred])

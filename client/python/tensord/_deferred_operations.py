@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 from tensord import _dtypes as dtypes
 from tensord._deferred_tensor import (
     DeferredTensor,
-    Unsent,
     contents_of,
     failure_of,
     written_name,
@@ -74,26 +74,46 @@ class Deferred(PendingTensor):
             contents = contents_of(each)
             contents.writers += 1
             self._contents.append(contents)
-        self._unsent: list[Unsent] | None = None
+        # New results, to which their users alone refer; and what the others are made of
+        # if somebody has one of several.
+        self._unsent: list[weakref.ref[DeferredTensor]] | None = None
+        self._likenesses: list[tuple[str, dict[str, Any]]] = []
         self._has_data = self._is_copy = False
 
     def hold(self) -> None:
         """Leaves new results to their users alone until it is sent, see `begin`."""
-        self.has_staged = not all([isinstance(each, SessionHandle) for each in self._held])
-        is_encoded = isinstance(self.request, bytes)
-        self.nbytes = len(self.request) if is_encoded else self.request.ByteSize()
-        if not self.is_new or not all([each.is_owned for each in self._targets]):
+        if self._known is not None:
+            self.nbytes = len(self.request)
+        else:
+            kinds = [isinstance(each, SessionHandle) for each in self._held]
+            self.has_staged = not all(kinds)
+            self.nbytes = self.request.ByteSize()
+        targets = self._targets
+        if not self.is_new or not all([each.is_owned for each in targets]):
             return  # Others may know what it writes.
-        is_only = len(self._targets) == 1
-        self._unsent = [each.unsent(is_only) for each in self._targets]
-        self.nbytes += sum([each.nbytes for each in self._unsent])
+        for each in targets:
+            self.nbytes += each.nbytes
+        if len(targets) > 1:
+            self._likenesses = [
+                (f"{self._link.name}/tensors/{each.name}", each.likeness())
+                for each in targets
+            ]
+        self._unsent = [each.unsent() for each in targets]
         self._targets, self._tensor = [], None
+
+    def results(self) -> list[DeferredTensor] | None:
+        """Returns the new tensors; None if it does not wait, or somebody dropped one."""
+        if self._unsent is None:
+            return None
+        results = [each() for each in self._unsent]
+        there = [each for each in results if each is not None]
+        return there if len(there) == len(results) else None
 
     def makes(self, tensor: DeferredTensor) -> bool:
         """Whether it waits to make a tensor, and nothing else."""
         if self._unsent is None or len(self._unsent) != 1:
             return False
-        return self._unsent[0].tensor() is tensor
+        return self._unsent[0]() is tensor
 
     def ask_for_data(self) -> bool:
         """Has the elements of what it makes come with the response.
@@ -121,18 +141,16 @@ class Deferred(PendingTensor):
         """
         if self._unsent is None:
             return True
-        known = [each.tensor() for each in self._unsent]
+        known: list[Any] = [each() for each in self._unsent]
         session = next((each.session for each in known if each is not None), None)
         if session is None:
             return False
-        targets = []
-        for tensor, each in zip(known, self._unsent):
-            if tensor is None:
-                name = each.full_name
-                tensor = DeferredTensor.announced(session, each.likeness, name)
-            tensor.leave_by(self._link.keeper)
-            targets.append(tensor)
-        self._targets, self._tensor, self._unsent = targets, targets[0], None
+        for i, (name, likeness) in enumerate(self._likenesses):
+            if known[i] is None:
+                known[i] = DeferredTensor.announced(session, likeness, name)
+        for each in known:
+            each.leave_by(self._link.keeper)
+        self._targets, self._tensor, self._unsent = known, known[0], None
         return True
 
     def copies(self) -> None:

@@ -7,7 +7,7 @@ import threading
 import time
 import weakref
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -43,23 +43,6 @@ _OF_THE_SERVER = (
 )
 
 
-class Unsent(NamedTuple):
-    """A new tensor of an operation that has not been sent.
-
-    Attributes:
-        tensor: That, if somebody has it.
-        full_name: Its name on the wire.
-        likeness: What another one is made of for the other results' sake; empty for the
-            only result.
-        nbytes: How large it is.
-    """
-
-    tensor: weakref.ref[DeferredTensor]
-    full_name: str
-    likeness: dict[str, Any]
-    nbytes: int
-
-
 class DeferredTensor(RemoteTensor):
     """A tensor of a `DeferredSession`, which an operation may yet have to write.
 
@@ -91,15 +74,10 @@ class DeferredTensor(RemoteTensor):
         tensor.contents = Contents()
         return tensor
 
-    def unsent(self, is_only: bool) -> Unsent:
-        """Says that it is not there, so that nobody deletes it.
-
-        Args:
-            is_only: Whether it is the only result of its operation.
-        """
+    def unsent(self) -> weakref.ref[DeferredTensor]:
+        """Says that it is not there, so that nobody deletes it; returns a way to it."""
         self.leave_by(None)
-        likeness = {} if is_only else self.likeness()
-        return Unsent(weakref.ref(self), self._full_name, likeness, self._span_bytes)
+        return weakref.ref(self)
 
     def begin(self, *, is_there: bool) -> None:
         """Says that it is new, and whether the server has it already.

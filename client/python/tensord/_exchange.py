@@ -98,7 +98,8 @@ class Exchange:
         while True:
             if not waiting:
                 waiting.extend(self._requests.get())
-                if self._sent_count - self._answered_count > _SOON_ANSWERED:
+                is_soon = self._sent_count - self._answered_count <= _SOON_ANSWERED
+                if len(waiting) == 1 and not is_soon:
                     self._hurry.wait(_GATHER_SECONDS)
                 self._hurry.clear()
             with contextlib.suppress(queue.Empty):

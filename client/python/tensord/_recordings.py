@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import threading
-import weakref
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
 
 from tensord._deferred_operations import Deferred
 from tensord._deferred_tensor import DeferredTensor
+from tensord._transport import core
 from tensord.errors import DeadlineExceeded
 
 # What goes though nobody wants a value: so many, or so many bytes of requests and results.
-_MOST_OPERATIONS = 64
+# The native core sends beside Python, so that the server can begin early.
+_MOST_OPERATIONS = 64 if core is None else 16
 _MOST_BYTES = 32 << 20
 # Longer requests, which have data, are not compared.
 _MOST_COMPARED_BYTES = 4 << 10
@@ -35,11 +35,16 @@ class Recordings:
         self.lock = threading.RLock()
         self._waiting: list[Deferred] = []
         self._nbytes = 0
-        # New results by requests, as long as nothing was written that these may read.
-        self._made: dict[bytes, tuple[weakref.ref[Any], ...]] = {}
+        # Those that make tensors, as long as nothing was written that they may read.
+        self._known: dict[bytes, Deferred] = {}
 
-    def add(self, operation: Deferred) -> None:
+    def add(self, operation: Deferred, asked: bytes = b"") -> None:
         """Records an operation; sends all if that is enough.
+
+        Args:
+            operation: What is recorded.
+            asked: All of its request but for the names of its results, if `find` may be
+                asked for it.
 
         Raises:
             DeadlineExceeded: The server takes no more; the operation is not recorded.
@@ -49,7 +54,9 @@ class Recordings:
             self._waiting.append(operation)
             self._nbytes += operation.nbytes
             if not operation.is_new:
-                self._made.clear()
+                self._known.clear()
+            elif 0 < len(asked) <= _MOST_COMPARED_BYTES:
+                self._known[asked] = operation
             is_much = (
                 len(self._waiting) >= _MOST_OPERATIONS or self._nbytes >= _MOST_BYTES
             )
@@ -62,20 +69,13 @@ class Recordings:
                 operation.withdraw()
                 raise
 
-    def find(self, request: bytes) -> Sequence[DeferredTensor] | None:
-        """Returns the results that an equal request, which still waits, will make."""
-        with self.lock:
-            made = self._made.get(request)
-            if made is None:
-                return None
-            results = [result for each in made if (result := each()) is not None]
-            return results if len(results) == len(made) else None
+    def find(self, asked: bytes) -> list[DeferredTensor] | None:
+        """Returns the results of an operation that waits and was asked for alike.
 
-    def remember(self, request: bytes, results: Sequence[DeferredTensor]) -> None:
-        """Takes note of the results of a request that was recorded just now."""
-        with self.lock:
-            if self._waiting and len(request) <= _MOST_COMPARED_BYTES:
-                self._made[request] = tuple(map(weakref.ref, results))
+        Requires the lock, until that is used.
+        """
+        operation = self._known.get(asked)
+        return None if operation is None else operation.results()
 
     def maker_of(self, tensor: DeferredTensor) -> Deferred | None:
         """Returns the operation that waits to make a tensor, and nothing else."""
@@ -112,7 +112,7 @@ class Recordings:
                 reason="DEADLINE_EXCEEDED",
             )
         try:
-            self._made.clear()
+            self._known.clear()
             # Backwards: who is forgotten refers to what others make.
             for i in reversed(range(len(self._waiting))):
                 if not self._waiting[i].begin():
@@ -135,7 +135,7 @@ class Recordings:
     def clear(self) -> None:
         """Forgets all."""
         with self.lock:
-            self._made.clear()
+            self._known.clear()
             self._nbytes = 0
             while self._waiting:
                 self._waiting.pop().withdraw()
