@@ -349,6 +349,13 @@ def test_equal_decompositions_report_what_was_kept(observed: Observed) -> None:
     for _, each, _ in factors:
         assert each.report is not None and each.report.kept_extent == 2
         assert "factorize" in each.report.kernel
+    # Also where there is no room for all copies.
+    for before in range(12, 64):
+        kept = [a * float(i) for i in range(before)]
+        for _, each, _ in [session.factorize("ij->ik,k,kj", a, **options) for _ in "ab"]:
+            session.wait()
+            assert each.report is not None and each.report.kept_extent == 2
+        del kept
 
 
 def test_many_operands_that_do_not_travel_along_fit(private_address: str) -> None:

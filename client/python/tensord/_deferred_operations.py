@@ -32,7 +32,7 @@ class Deferred(PendingTensor):
     """An operation that is on its way, or to be sent, and the tensors that it writes.
 
     Attributes:
-        operation, request: As `Pipeline.add` takes them.
+        operation, request: As `message_of` takes them.
         is_new: Whether it makes tensors, rather than writes to one.
         has_staged: Whether it holds memory on the server for arrays of ours, once it is to
             wait, see `hold`.
@@ -58,7 +58,7 @@ class Deferred(PendingTensor):
         """
         Args:
             link: The `DeferredLink` that sends it.
-            operation, request: As `Pipeline.add` takes them.
+            operation, request: As `message_of` takes them.
             targets: What it writes, `DeferredTensor`s or one of another session's.
             held: Tensors and plans that must live until the operation is done.
             call: What was called, in which file and line.

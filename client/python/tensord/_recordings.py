@@ -72,10 +72,16 @@ class Recordings:
     def find(self, asked: bytes) -> list[DeferredTensor] | None:
         """Returns the results of an operation that waits and was asked for alike.
 
-        Requires the lock, until that is used.
+        Requires the lock, until copies of all are recorded; None if those would be sent
+        before they are known to be copies.
         """
         operation = self._known.get(asked)
-        return None if operation is None else operation.results()
+        results = None if operation is None else operation.results()
+        if operation is None or results is None:
+            return None
+        count = len(self._waiting) + len(results)
+        nbytes = self._nbytes + operation.nbytes + len(results) * _MOST_COMPARED_BYTES
+        return results if count < _MOST_OPERATIONS and nbytes < _MOST_BYTES else None
 
     def maker_of(self, tensor: DeferredTensor) -> Deferred | None:
         """Returns the operation that waits to make a tensor, and nothing else."""
