@@ -310,12 +310,13 @@ OperandDesc StepBuilder::DescOf(const IndexedTensor& tensor,
                                 absl::Span<const Mode> modes) const {
   OperandDesc desc = DescOf(tensor);
   desc.modes.assign(modes.begin(), modes.end());
-  desc.layout = {};
+  Layout layout;
   for (const Mode mode : modes) {
     const int at = PositionOf(mode, tensor.indices);
-    desc.layout.extents.push_back(at < 0 ? 1 : tensor.layout.extents[at]);
-    desc.layout.strides.push_back(at < 0 ? 1 : tensor.layout.strides[at]);
+    layout.extents.push_back(at < 0 ? 1 : tensor.layout.extents[at]);
+    layout.strides.push_back(at < 0 ? 1 : tensor.layout.strides[at]);
   }
+  desc.layout = std::move(layout);
   return desc;
 }
 
