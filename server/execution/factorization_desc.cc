@@ -5,6 +5,8 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "core/base/layout.h"
 #include "core/base/status.h"
 #include "core/ops/factorization.h"
 #include "server/execution/operation_desc.h"
@@ -34,6 +36,22 @@ core::OperandDesc FactorOf(const OutputRequest& request,
   return factor;
 }
 
+/// Refuses a truncation and a sample that say nothing of what is kept, and says
+/// of which operation on what.
+absl::Status ValidateKept(const OperationRequest& request, bool has_values,
+                          const core::Layout& a) {
+  absl::Status status = core::Validate(request.truncation, request.method,
+                                       has_values, request.rank);
+  if (status.ok() && request.sampling) {
+    status = core::Validate(*request.sampling, request.method, request.rank);
+  }
+  if (status.ok()) return status;
+  return core::Error(
+      status.code(), core::ReasonOf(status),
+      absl::StrCat(core::NameOf(request.method), " of a with extents ",
+                   core::ToString(a.extents), ": ", status.message()));
+}
+
 }  // namespace
 
 absl::StatusOr<OperationDesc> MakeFactorization(
@@ -44,13 +62,8 @@ absl::StatusOr<OperationDesc> MakeFactorization(
   }
   const core::FactorPlaces places =
       core::PlacesOf(request.method, request.results.size());
-  TENSORD_RETURN_IF_ERROR(core::Validate(request.truncation, request.method,
-                                         places.values.has_value(),
-                                         request.rank));
-  if (request.sampling) {
-    TENSORD_RETURN_IF_ERROR(
-        core::Validate(*request.sampling, request.method, request.rank));
-  }
+  TENSORD_RETURN_IF_ERROR(
+      ValidateKept(request, places.values.has_value(), t->layout));
   const InputRequest& input = *request.inputs[0];
   core::FactorizationDesc desc{.method = request.method,
                                .a = {t->element_type, t->layout, input.modes,

@@ -149,8 +149,11 @@ TEST_F(RpcFactorizeTest, SvdsSayHowManyValuesTheyKeep) {
   request.mutable_truncation()->clear_absorb();
   request.mutable_truncation()->set_rank(0);
   *request.mutable_values() = New({'k'});
-  EXPECT_THAT(Factorize(request),
+  const Outcome outcome = Factorize(request);
+  EXPECT_THAT(outcome,
               FailsWith(grpc::INVALID_ARGUMENT, "TRUNCATION_OUT_OF_RANGE"));
+  EXPECT_EQ(outcome.status.error_message(),
+            "svd of a with extents (2, 2, 2): rank is 0, wanted 1 or more");
   request.clear_truncation();
   request.clear_r();
   EXPECT_THAT(Factorize(request),

@@ -89,7 +89,8 @@ def test_copies_are_made_on_the_server(t: tensord.RemoteTensor) -> None:
     "options", [{"rank": 0}, {"rank": -1}, {"cutoff": -1}, {"cutoff": np.nan}]
 )
 def test_truncations_are_checked_at_the_call(options: dict[str, float]) -> None:
-    with pytest.raises(tensord.InvalidArgument) as raised:
+    what = r"svd of a with shape \(3, 3\): (rank|cutoff) is"
+    with pytest.raises(tensord.InvalidArgument, match=what) as raised:
         xp.linalg.svd(xp.eye(3), **options)
     assert raised.value.reason == "TRUNCATION_OUT_OF_RANGE"
 

@@ -274,6 +274,9 @@ def test_what_does_not_fit_is_refused(session, subscripts, options, reason):
     with pytest.raises(tensord.InvalidArgument) as failure:
         session.factorize(subscripts, np.ones((3, 4)), **options)
     assert failure.value.reason == reason
+    if reason.startswith("TRUNCATION_"):
+        assert f"{options['method']} of a with " in str(failure.value)
+        assert " (3, 4): " in str(failure.value)
 
 
 def test_existing_results_are_no_longer_than_the_rank(session):

@@ -43,8 +43,7 @@ class Vectors {
   }
   /// Has the last step write `d`, too.
   void AddResult(int32_t d) {
-    block_.steps.back().others.push_back(
-        {.tensor = d, .offset = 0, .slice_strides = {}});
+    block_.steps.back().others.emplace_back().tensor = d;
   }
   std::vector<LaneStep> Assign(int32_t most_lanes) const {
     return AssignLanes(program_, block_, costs_, needs_scratch_, most_lanes);
