@@ -115,6 +115,20 @@ def test_exponentials_of_matrices_agree(dtype: str):
         np.testing.assert_allclose(actual, expected, rtol=0, atol=64 * unit * size)
 
 
+def test_generators_of_both_kinds_are_seeds():
+    x = xp.asarray(matrix(12, "f8", (60, 50)))
+    for make in np.random.default_rng, xp.random.default_rng:
+        first, second = (
+            decomp.svd_rand_truncated(x, max_bond=4, seed=make(3))[0].numpy()
+            for _ in range(2)
+        )
+        np.testing.assert_array_equal(first, second)
+    rng = xp.random.default_rng(3)
+    drawn = [decomp.svd_rand_truncated(x, max_bond=4, seed=rng)[0] for _ in range(2)]
+    np.testing.assert_array_equal(drawn[0].numpy(), first)
+    assert not np.array_equal(drawn[1].numpy(), first)
+
+
 @pytest.mark.parametrize("absorb", decomp._ABSORB_MAP)
 def test_randomized_decompositions_agree(absorb: Any):
     rng = np.random.default_rng(4)

@@ -139,7 +139,8 @@ def svd_rand_truncated(
         absorb: As `svd_truncated` takes it.
         oversample, num_iterations: As `oversampling` and `power_iterations` of
             `Session.factorize`.
-        seed: Of the random numbers: an integer, or what `numpy.random.default_rng` takes.
+        seed: Of the random numbers: an integer, what `numpy.random.default_rng` takes, or
+            a generator of `tensord.array.random`.
         **options: How quimb composes it, which says nothing here.
 
     Returns:
@@ -148,7 +149,8 @@ def svd_rand_truncated(
     absorbed, wanted = _form(absorb)
     sampled: dict[str, Any] = {}
     if seed is not None and not isinstance(seed, (int, np.integer)):
-        seed = int(np.random.default_rng(seed).integers(1 << 62))
+        source = getattr(seed, "bit_generator", seed)
+        seed = int(np.random.default_rng(source).integers(1 << 62))
     if max_bond is not None and max_bond > 0:
         sampled = {
             "rank": max_bond,

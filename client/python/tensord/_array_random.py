@@ -31,6 +31,12 @@ class Generator:
     def __init__(self, seed: Any = None) -> None:
         self._numbers: Any = np.random.default_rng(seed)
 
+    @property
+    def bit_generator(self) -> np.random.BitGenerator:
+        """What the numbers are made of, as of NumPy's generators."""
+        source: np.random.BitGenerator = self._numbers.bit_generator
+        return source
+
     def random(
         self, size: Size = None, dtype: npt.DTypeLike = np.float64, out: None = None
     ) -> Any:
