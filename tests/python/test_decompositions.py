@@ -10,6 +10,7 @@ import pytest
 
 import tensord
 import tensord.aio
+import tensord.array as xp
 from random_arrays import random_array
 from tensord import TensorSpec
 
@@ -277,6 +278,13 @@ def test_what_does_not_fit_is_refused(session, subscripts, options, reason):
     if reason.startswith("TRUNCATION_"):
         assert f"{options['method']} of a with " in str(failure.value)
         assert " (3, 4): " in str(failure.value)
+
+
+def test_what_is_factorized_is_fetched_no_more_than_once(session):
+    parts = [session.upload(np.arange(2.0)) for _ in range(2)]
+    before = xp.downloads()
+    session.factorize("ij->ik,kj", parts, method="qr")
+    assert xp.downloads() - before == len(parts)
 
 
 def test_existing_results_are_no_longer_than_the_rank(session):

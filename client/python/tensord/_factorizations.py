@@ -161,7 +161,7 @@ class Factorizations(Operations[Outcome], Generic[Outcome, Results, Name]):
             "discarded_squares": discarded_squares,
             "relative_discarded_squares": relative_discarded_squares,
         }
-        _check_truncation(f"{method} of a with shape {np.shape(a)}", rank, limits)
+        _check_truncation(method, a, rank, limits)
         truncation = compute_pb2.Truncation(
             rank=rank,
             absorb=operators.absorb(absorb),
@@ -210,28 +210,25 @@ class Factorizations(Operations[Outcome], Generic[Outcome, Results, Name]):
 
 
 def _check_truncation(
-    what: str, rank: int | None, limits: Mapping[str, float]
+    method: str, a: Any, rank: int | None, limits: Mapping[str, float]
 ) -> None:
     """Refuses what says nothing of how much is kept.
-
-    Args:
-        what: Is truncated, for the message.
-        rank, limits: As in `Truncation`.
 
     Raises:
         InvalidArgument: A number is below its least (`TRUNCATION_OUT_OF_RANGE`).
     """
+    wrong = [
+        f"{name} is {limit}, wanted a finite number of 0 and more"
+        for name, limit in limits.items()
+        if not 0 <= limit < math.inf
+    ]
     if rank is not None and rank < 1:
+        wrong = [f"rank is {rank}, wanted None or 1 and more"]
+    if wrong:
         raise InvalidArgument(
-            f"{what}: rank is {rank}, wanted None or 1 and more",
+            f"{method} of a with shape {np.shape(a)}: {wrong[0]}",
             reason="TRUNCATION_OUT_OF_RANGE",
         )
-    for name, limit in limits.items():
-        if not 0 <= limit < math.inf:
-            raise InvalidArgument(
-                f"{what}: {name} is {limit}, wanted a finite number of 0 and more",
-                reason="TRUNCATION_OUT_OF_RANGE",
-            )
 
 
 def _sampling(
