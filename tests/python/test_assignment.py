@@ -128,3 +128,42 @@ def test_writes_to_views_are_of_their_shape_and_dtype(session):
         with pytest.raises(tensord.InvalidArgument) as failure:
             view.write(array)
         assert failure.value.reason == "TENSOR_MISMATCH"
+
+
+def test_masks_say_what_is_overwritten(session):
+    rng = np.random.default_rng(5)
+    base = rng.random((3, 4, 5))
+    masks = [base < 0.5, base[:, :, 0] < 0.5, base[:, 0, 0] < 2, np.zeros(3, bool)]
+    for mask in masks:
+        for value in 7, np.nan, np.float32(2.5), True:
+            expected = base.copy()
+            expected[mask] = value
+            for key in mask, session.upload(mask):
+                tensor = session.upload(base)
+                tensor[key] = value
+                np.testing.assert_array_equal(tensor.numpy(), expected)
+                tensor[key] = session.upload(np.asarray(9.0))
+                expected_nine = np.where(np.isin(expected, base[~mask]), expected, 9)
+                np.testing.assert_array_equal(tensor.numpy(), expected_nine)
+    tensor = session.upload(base)
+    tensor[tensor < 0.5] = 0
+    np.testing.assert_array_equal(tensor.numpy(), np.where(base < 0.5, 0, base))
+    tensor[1][tensor[1] == 0] = -1
+    assert (tensor.numpy()[1] != 0).all() and (tensor.numpy()[0] == 0).any()
+    truths = session.upload(base < 0.5)
+    truths[truths] = False
+    assert not truths.numpy().any()
+    single = session.upload(np.float64(-1))
+    single[single < 0] = 3
+    assert single.item() == 3
+
+
+def test_masks_that_do_not_fit_are_refused(session):
+    tensor = session.upload(np.zeros((3, 4)))
+    with pytest.raises(IndexError, match=r"the mask has shape \(4,\), wanted that of"):
+        tensor[np.ones(4, bool)] = 1
+    with pytest.raises(ValueError, match="a value of shape .2,., wanted one number"):
+        tensor[np.ones((3, 4), bool)] = [1, 2]
+    with pytest.raises(IndexError, match="advanced indexing"):
+        tensor[np.ones(3, bool)]  # Its extent is nowhere known.
+    assert not tensor.numpy().any()

@@ -96,6 +96,17 @@ KEYS: dict[str, Callable[[Any], Any]] = {
     "with a new mode": lambda i: (None, i([2, 0])),
     "new mode apart": lambda i: (i([2, 0]), None, 1),
     "none": lambda i: i([]),
+    "pairs": lambda i: (i([2, 0, 1]), i([3, -4, 0])),
+    "triples": lambda i: (i([2, 0]), i([3, 1]), i([0, 4])),
+    "pairs behind": lambda i: (slice(None), i([3, 0]), i([4, -1])),
+    "pairs of the last": lambda i: (..., i([3, 0]), i([4, -1])),
+    "pairs apart": lambda i: (i([2, 0]), slice(1, None), i([4, -1])),
+    "grid": lambda i: (i([[2], [0]]), i([[3, 0, 1]])),
+    "grid of one row": lambda i: (i([[2]]), i([[3, 0, 1]]), i([[4]])),
+    "pairs and an int": lambda i: (i([2, 0]), 1, i([0, 4])),
+    "pairs of lists": lambda i: ([2, 0], [[1], [3]]),
+    "pairs and a new mode": lambda i: (None, i([2, 0]), i([1, 1])),
+    "none of two": lambda i: (i([]), i([])),
 }
 
 
@@ -131,8 +142,10 @@ def test_indices_that_are_here_are_refused_at_once(opened: tensord.Session) -> N
     for indices in [0.5], ["a"], opened.upload(np.ones(2)), np.array([True, False]):
         with pytest.raises(TypeError, match="wanted (ints|an integer dtype)"):
             xp.take(t, indices, axis=0)
-    with pytest.raises(tensord.errors.InvalidIndex, match="one after the other"):
-        t[[0, 1], [1, 2]]
+    with pytest.raises(tensord.errors.InvalidIndex, match="such that broadcast"):
+        t[[0, 1], [1, 2, 3]]
+    with pytest.raises(IndexError, match="index 5 is out of range, mode 2"):
+        t[[0, 1], :, [1, 5]]
     for key in [0, 1], (slice(None), opened.upload(np.array([1]))):
         with pytest.raises(tensord.errors.InvalidIndex, match="advanced indexing"):
             t[key] = 1
@@ -268,3 +281,26 @@ def test_statements_say_what_is_wrong(opened: tensord.Session) -> None:
     assert "SYNTAX_ERROR" in refusal("D[i,k] := Diagonal(I)[I[i],k]", I=one)
     shown = opened.explain.run("D[k,i] := M[I[i],k]", M=m, I=np.array([1, 2]))
     assert "D[k,i] = M[I[i],k]  # " in str(shown)
+
+
+def test_numbers_and_indices_of_elements_agree(opened: tensord.Session) -> None:
+    numbers = np.array([[0, 59, 7], [31, 5, 20]])
+    found = np.unravel_index(opened.upload(numbers), (3, 4, 5))
+    expected = np.unravel_index(numbers, (3, 4, 5))
+    for each, wanted in zip(found, expected, strict=True):
+        assert each.dtype == np.int64
+        np.testing.assert_array_equal(each.numpy(), wanted)
+    again = np.ravel_multi_index(found, (3, 4, 5))
+    np.testing.assert_array_equal(again.numpy(), numbers)
+    (single,) = xp.unravel_index(opened.upload(np.array([2])), 3)
+    assert single.numpy().tolist() == [2]
+
+
+def test_indices_of_one_element_stay_where_they_are(opened: tensord.Session) -> None:
+    t, two, last = (opened.upload(np.asarray(each)) for each in (A, 2, -1))
+    before = xp.downloads()
+    results = [t[two], t[:, two], t[two, last], t[two, :, last], t[..., last, None]]
+    assert xp.downloads() == before
+    expected = [A[2], A[:, 2], A[2, -1], A[2, :, -1], A[..., -1, None]]
+    for result, wanted in zip(results, expected, strict=True):
+        np.testing.assert_array_equal(result.numpy(), wanted)

@@ -75,9 +75,7 @@ def taken(
     modes: Sequence[int],
 ) -> Any:
     """Takes from the mode of `x` that the result lacks, as `op="take"` does."""
-    return x.session.elementwise(
-        x, modes_x, indices, modes_indices, modes, op="take"
-    )
+    return x.session.elementwise(x, modes_x, indices, modes_indices, modes, op="take")
 
 
 def check_range(x: Any, axis: int, indices: Any) -> None:
@@ -100,47 +98,75 @@ def check_range(x: Any, axis: int, indices: Any) -> None:
 
 
 def indexed(x: Any, key: Any) -> Any:
-    """Returns `x[key]` where one item of the key is an array or a tensor of indices.
+    """Returns `x[key]` where items of the key are arrays or tensors of indices.
 
-    As in NumPy, its modes stand where it stands; or in front, where something is
-    between it and an int.
+    As in NumPy, they broadcast against each other, and their modes stand where they
+    stand; or in front, where something is between them, or between one and an int.
 
     Returns:
         None where no item is one.
 
     Raises:
-        InvalidIndex: Several are (`INDEX_UNSUPPORTED`); or one is out of range.
+        InvalidIndex: One is out of range; or they do not broadcast
+            (`MODE_EXTENT_MISMATCH`).
     """
     if isinstance(key, _PLAIN):
         return None
     items = list(key) if isinstance(key, tuple) else [key]
     if all(isinstance(item, _PLAIN) for item in items):
         return None
-    places = [i for i, item in enumerate(items) if _is_indices(item)]
-    if not places:
+    indices = {
+        place: index_operand(f"item {place} of the index", item)
+        for place, item in enumerate(items)
+        if _is_indices(item)
+    }
+    if not indices:
         return None
-    if len(places) > 1:
-        raise InvalidIndex(
-            f"items {places} of the index are arrays or tensors, wanted one of them; "
-            "several are taken one after the other",
-            reason="INDEX_UNSUPPORTED",
-        )
-    place = places[0]
-    indices = index_operand(f"item {place} of the index", items[place])
-    items[place] = slice(None)
+    for place in indices:
+        items[place] = slice(None)
     is_int = [not (i is None or i is Ellipsis or isinstance(i, slice)) for i in items]
-    together = [i for i in range(len(items)) if is_int[i] or i == place]
+    together = [i for i in range(len(items)) if is_int[i] or i in indices]
     seen = x if takes_everything(tuple(items), x.ndim) else x[tuple(items)]
-    if any(item is Ellipsis for item in items[:place]):
-        axis = seen.ndim - 1 - sum(not each for each in is_int[place + 1 :])
-    else:
-        axis = sum(not each for each in is_int[:place])
-    result = take(seen, axis, indices)
-    if together[-1] - together[0] + 1 == len(together):
+    axes = []
+    for place in indices:
+        if any(item is Ellipsis for item in items[:place]):
+            axes.append(seen.ndim - 1 - sum(not each for each in is_int[place + 1 :]))
+        else:
+            axes.append(sum(not each for each in is_int[:place]))
+    is_apart = together[-1] - together[0] + 1 != len(together)
+    if len(axes) == 1 and not is_apart:
+        return take(seen, axes[0], *indices.values())
+    result = _take_all(seen, axes, list(indices.values()))
+    if is_apart or axes[0] == 0:
         return result
-    own = range(axis, axis + indices.ndim)
-    others = (i for i in range(result.ndim) if i not in own)
-    return result.transpose([*own, *others])
+    count = result.ndim - seen.ndim + len(axes)
+    own = range(count)
+    before, behind = range(count, count + axes[0]), range(count + axes[0], result.ndim)
+    return result.transpose([*before, *own, *behind])
+
+
+def _take_all(x: Any, axes: Sequence[int], indices: Sequence[Any]) -> Any:
+    """Returns elements by indices along several modes; those of `indices` come first."""
+    try:
+        count = len(np.broadcast_shapes(*(each.shape for each in indices)))
+    except ValueError:
+        shapes = " and ".join(str(each.shape) for each in indices)
+        raise InvalidIndex(
+            f"indices have shapes {shapes}, wanted such that broadcast",
+            reason="MODE_EXTENT_MISMATCH",
+        ) from None
+    for axis, each in zip(axes, indices):
+        check_range(x, axis, each)
+    modes = [count + i for i in range(x.ndim)]
+    for axis, each in zip(axes, indices):
+        first = count - each.ndim
+        own = [first + i for i in range(each.ndim) if each.shape[i] != 1]
+        dropped = tuple(i for i in range(each.ndim) if each.shape[i] == 1)
+        left = sorted({*modes, *own} - {count + axis})
+        x = taken(x, modes, each.squeeze(dropped) if dropped else each, own, left)
+        modes = left
+    missing = tuple(i for i in range(count) if i not in modes)
+    return x.expand_dims(missing) if missing else x
 
 
 def _is_indices(item: Any) -> bool:
@@ -148,7 +174,8 @@ def _is_indices(item: Any) -> bool:
     if isinstance(item, _PLAIN):
         return False
     if hasattr(item, "ndim") and hasattr(item, "dtype"):
-        return bool(item.ndim > 0 and item.dtype.kind in "iu")
+        is_taken = item.ndim > 0 or isinstance(item, TensorHandle)
+        return bool(is_taken and item.dtype.kind in "iu")
     if not isinstance(item, Sequence) or isinstance(item, (str, bytes)):
         return False
     if holds_tensors(item):
