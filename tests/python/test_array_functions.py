@@ -114,7 +114,7 @@ def test_other_functions_are_refused_and_download_nothing(tensors, arrays):
     before = xp.downloads()
     for refused in (
         lambda: np.searchsorted(t, x),
-        lambda: np.median(t),
+        lambda: np.partition(t, 1),
         lambda: np.fft.fft(t),
         lambda: np.linalg.det(t),
         lambda: np.arctan2(x, t),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy.typing as npt
 
 from tensord import _dtypes as dtypes
 from tensord._arguments import extents_of
-from tensord._array_layout import stack
+from tensord._array_layout import check_order, stack
 from tensord._array_session import CURRENT, placed, tensor_of
 from tensord._conversions import holds_tensors, refuse_tensors
 from tensord._elementwise import session_of
@@ -57,10 +58,34 @@ def asarray(
 
 
 def array(
-    obj: Any, dtype: npt.DTypeLike | None = None, *, copy: bool | None = True
+    obj: Any,
+    dtype: npt.DTypeLike | None = None,
+    *,
+    copy: bool | None = True,
+    order: str | None = "K",
+    subok: bool = False,
+    ndmin: int = 0,
 ) -> Any:
-    """Returns a new tensor, see `asarray`."""
-    return asarray(obj, dtype, copy=copy or None)
+    """Returns a new tensor, see `asarray`.
+
+    Args:
+        obj, dtype, copy: As `asarray` takes them.
+        order: "K", "C" or "A": tensors that are made are in C order.
+        subok: Of no consequence.
+        ndmin: The least modes; missing ones of extent 1 come in front.
+    """
+    check_order(order)
+    result = asarray(obj, dtype, copy=copy or None)
+    missing = ndmin - result.ndim
+    return result if missing <= 0 else result.reshape((1,) * missing + result.shape)
+
+
+def asanyarray(
+    obj: Any, dtype: npt.DTypeLike | None = None, order: str | None = None
+) -> Any:
+    """Returns a tensor as it is, see `asarray`."""
+    check_order(order)
+    return asarray(obj, dtype)
 
 
 def from_dlpack(
@@ -113,38 +138,56 @@ def full_like(
     /,
     fill_value: Any,
     dtype: npt.DTypeLike | None = None,
+    order: str = "K",
+    subok: bool = True,
+    shape: IntOrInts | None = None,
     *,
     device: str | None = None,
 ) -> Any:
-    """Makes a tensor of equal elements, like another one, in its session."""
+    """Makes a tensor of equal elements, like another one, in its session.
+
+    Args:
+        x: The other one.
+        fill_value: The elements.
+        dtype, shape: What it is like, if it is to be otherwise than `x`.
+        order: "K", "C" or "A": tensors that are made are in C order.
+        subok: Of no consequence.
+        device: That of the session.
+    """
     x = tensor_of(x)
+    check_order(order)
     _check_device(x.session, device)
+    if dtype is not None and np.dtype(dtype).names:
+        raise TypeError(f"dtype is {dtype}, wanted one without fields")
     wanted = dtypes.wire_dtype(dtype or x.dtype)
+    extents = x.shape if shape is None else shape
     if isinstance(fill_value, TensorHandle) or holds_tensors(fill_value):
-        return _full(x.session, x.shape, asarray(fill_value, wanted))
+        return _full(x.session, extents, asarray(fill_value, wanted))
     value = np.asarray(fill_value).astype(wanted)
-    return _full(x.session, x.shape, value)
+    return _full(x.session, extents, value)
 
 
-def zeros_like(
-    x: Any, /, dtype: npt.DTypeLike | None = None, *, device: str | None = None
-) -> Any:
-    """Makes a tensor of zeros, like another one."""
-    return full_like(x, 0, dtype, device=device)
+def _like(name: str, value: int, text: str) -> Callable[..., Any]:
+    def function(
+        x: Any,
+        /,
+        dtype: npt.DTypeLike | None = None,
+        order: str = "K",
+        subok: bool = True,
+        shape: IntOrInts | None = None,
+        *,
+        device: str | None = None,
+    ) -> Any:
+        return full_like(x, value, dtype, order, subok, shape, device=device)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"Makes a tensor of {text}, like another one, see `full_like`."
+    return function
 
 
-def ones_like(
-    x: Any, /, dtype: npt.DTypeLike | None = None, *, device: str | None = None
-) -> Any:
-    """Makes a tensor of ones, like another one."""
-    return full_like(x, 1, dtype, device=device)
-
-
-def empty_like(
-    x: Any, /, dtype: npt.DTypeLike | None = None, *, device: str | None = None
-) -> Any:
-    """Makes a tensor of zeros, like another one, see `empty`."""
-    return zeros_like(x, dtype, device=device)
+zeros_like = _like("zeros_like", 0, "zeros")
+ones_like = _like("ones_like", 1, "ones")
+empty_like = _like("empty_like", 0, "zeros, see `empty`")
 
 
 def eye(
@@ -259,6 +302,7 @@ def _check_device(session: Any, device: str | None) -> None:
 __all__ = [
     "arange",
     "array",
+    "asanyarray",
     "asarray",
     "empty",
     "empty_like",

@@ -13,14 +13,16 @@ from tensord import (
     _array_indices,
     _array_layout,
     _array_linalg,
+    _array_nan,
     _array_numbers,
     _array_products,
+    _array_quantiles,
     _array_scans,
     _array_solving,
     _array_statistics,
 )
 from tensord import _dtypes as dtypes
-from tensord._elementwise import session_of
+from tensord._elementwise import is_operand, session_of
 from tensord._tensor_handle import TensorHandle
 
 
@@ -67,6 +69,8 @@ class ArrayFunctions:
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
     ) -> Any:
+        if not all(issubclass(each, _KNOWN) for each in types):
+            return NotImplemented
         here = _FUNCTIONS.get(function)
         if here is None:
             module = function.__module__.removeprefix("numpy").lstrip(".")
@@ -84,17 +88,39 @@ class ArrayFunctions:
             result = _array_scans.accumulate(ufunc, inputs[0], out=out, **kwargs)
             if result is not NotImplemented:
                 return result
+        if not all(is_operand(each) for each in inputs):
+            return NotImplemented
         here = _UFUNCS.get(ufunc)
         if here is None or method != "__call__":
             name = (
                 ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
             )
             raise _not_computed(name)
-        if kwargs.keys() - {"out", "axis"}:
+        if kwargs.get("dtype", 1) is None:
+            del kwargs["dtype"]
+        allowed = {"out", "axis"} if ufunc in _ANSWERS else {"out", "axis", "dtype"}
+        if kwargs.keys() - allowed:
             raise _not_computed(f"{ufunc.__name__} with {', '.join(kwargs)}")
+        if "dtype" in kwargs:
+            dtype = kwargs.pop("dtype")
+            inputs = tuple(_cast(ufunc.__name__, each, dtype) for each in inputs)
         outs = kwargs.pop("out", ())
         _refuse_arrays(ufunc.__name__, outs)
         return here(*inputs, **kwargs, **({"out": outs[0]} if outs else {}))
+
+
+def _cast(name: str, operand: Any, dtype: Any) -> Any:
+    """An operand in the dtype that a ufunc is to compute in."""
+    wanted = dtypes.wire_dtype(dtype)
+    if not isinstance(operand, TensorHandle):
+        return np.asarray(operand).astype(wanted, casting="same_kind")
+    known: Any = operand
+    if not dtypes.can_cast(known.dtype, wanted, "same_kind"):
+        raise TypeError(
+            f"{name} with dtype={wanted} has an operand of {known.dtype}, wanted one "
+            "that becomes it by casting 'same_kind'"
+        )
+    return known.astype(wanted, copy=False)
 
 
 def _not_computed(name: str) -> TypeError:
@@ -164,8 +190,10 @@ _ALL: dict[Any, Callable[..., Any]] = {
     **_of_module("", _array_creation),
     **_of_module("", _array_indices),
     **_of_module("", _array_layout),
+    **_of_module("", _array_nan),
     **_of_module("", _array_numbers),
     **_of_module("", _array_products),
+    **_of_module("", _array_quantiles),
     **_of_module("", _array_scans),
     **_of_module("", _array_statistics),
     **_of_module("linalg", _array_linalg),
@@ -180,5 +208,12 @@ _ALL: dict[Any, Callable[..., Any]] = {
 }
 _FUNCTIONS = {
     key: value for key, value in _ALL.items() if not isinstance(key, np.ufunc)
+}
+_KNOWN = (TensorHandle, np.ndarray)
+# Of these dtype= says nothing of what is computed in.
+_ANSWERS = {
+    ufunc
+    for ufunc in _ALL
+    if isinstance(ufunc, np.ufunc) and {"d->?", "dd->?"} & set(ufunc.types)
 }
 _UFUNCS = {key: value for key, value in _ALL.items() if isinstance(key, np.ufunc)}

@@ -7,11 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from tensord._arguments import extents_of
+from tensord._array_layout import check_order
+from tensord._array_numbers import floor
 from tensord._array_session import tensor_of
 from tensord._conversions import stored
-from tensord._stages import axis_of
+from tensord._stages import IntOrInts, axis_of
 from tensord._taking import check_range, index_operand, shape_along, taken
 from tensord._taking import take as take_indices
+from tensord.errors import Unimplemented
 
 
 def take(x: Any, indices: Any, /, axis: int | None = None, out: Any = None) -> Any:
@@ -72,4 +76,40 @@ def take_along_axis(x: Any, indices: Any, /, axis: int | None = -1) -> Any:
     return taken(seen, modes_x, indices, modes_indices, range(x.ndim))
 
 
-__all__ = ["take", "take_along_axis"]
+def unravel_index(indices: Any, shape: IntOrInts, order: str = "C") -> tuple[Any, ...]:
+    """Returns for each number of an element its index along each mode of a shape.
+
+    Numbers out of range, and of 2**52 and more, are not told.
+    """
+    check_order(order)
+    left = tensor_of(indices).astype(np.int64, copy=False)
+    found = []
+    for extent in reversed(extents_of(shape)):
+        whole = floor(left / extent).astype(np.int64)
+        found.append(left - whole * extent)
+        left = whole
+    return tuple(reversed(found))
+
+
+def ravel_multi_index(
+    multi_index: Any, dims: IntOrInts, mode: str = "raise", order: str = "C"
+) -> Any:
+    """Returns numbers of elements from their indices along each mode of a shape.
+
+    Indices out of range are not told.
+
+    Raises:
+        Unimplemented: `mode` is "wrap" or "clip" (`OPTION_UNSUPPORTED`).
+    """
+    check_order(order)
+    if mode != "raise":
+        raise Unimplemented(
+            f"mode is {mode!r}, wanted 'raise'", reason="OPTION_UNSUPPORTED"
+        )
+    number: Any = 0
+    for index, extent in zip(multi_index, extents_of(dims), strict=True):
+        number = number * extent + tensor_of(index, *multi_index)
+    return number
+
+
+__all__ = ["ravel_multi_index", "take", "take_along_axis", "unravel_index"]

@@ -17,6 +17,7 @@ from tensord._conversions import converted, refuse_tensors
 from tensord._elementwise import broadcast_shape, session_of
 from tensord._stages import IntOrInts, axis_of, inferred_shape
 from tensord._subscripts import letters
+from tensord._taking import take
 from tensord.errors import InvalidArgument, Unimplemented
 
 
@@ -25,7 +26,7 @@ def reshape(x: Any, /, shape: IntOrInts, order: str = "C", *, copy: Any = None) 
 
     What has the shape already is returned as it is.
     """
-    _refuse_order(order)
+    check_order(order)
     x = tensor_of(x)
     wanted = inferred_shape(x.shape, integers_of("shape", shape))
     view = x if wanted == x.shape else x.reshape(wanted)
@@ -185,6 +186,71 @@ def stack(arrays: Any, /, axis: int = 0) -> Any:
     return concat([each.expand_dims(axis) for each in known], axis=axis)
 
 
+def atleast_1d(*arrays: Any) -> Any:
+    """Returns views with a mode at least."""
+    return _alike([_atleast(each, 1, arrays) for each in arrays])
+
+
+def atleast_2d(*arrays: Any) -> Any:
+    """Returns views with two modes at least; new ones come in front."""
+    return _alike([_atleast(each, 2, arrays) for each in arrays])
+
+
+def atleast_3d(*arrays: Any) -> Any:
+    """Returns views with three modes at least; a matrix gets a last one."""
+    known = [_atleast(each, 2, arrays) for each in arrays]
+    return _alike([each.expand_dims(2) if each.ndim == 2 else each for each in known])
+
+
+def vstack(tup: Any, *, dtype: Any = None) -> Any:
+    """Puts tensors below each other: vectors as rows."""
+    return concat([_atleast(each, 2, tup) for each in tup], axis=0, dtype=dtype)
+
+
+def hstack(tup: Any, *, dtype: Any = None) -> Any:
+    """Puts tensors beside each other: along their second mode, vectors along theirs."""
+    known = [_atleast(each, 1, tup) for each in tup]
+    axis = 0 if known and known[0].ndim == 1 else 1
+    return concat(known, axis=axis, dtype=dtype)
+
+
+def dstack(tup: Any) -> Any:
+    """Puts tensors behind each other, along their third mode."""
+    known = [_atleast(each, 2, tup) for each in tup]
+    return concat(
+        [each.expand_dims(2) if each.ndim == 2 else each for each in known], axis=2
+    )
+
+
+def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Any:
+    """Returns each element along a mode so often, one behind the other.
+
+    Args:
+        x: The tensor.
+        repeats: How often, an int or one for each index of the mode.
+        axis: The mode; None for all elements.
+    """
+    x = tensor_of(x)
+    if axis is None:
+        x, axis = x.reshape(-1), 0
+    axis = axis_of("axis", axis, x.ndim)
+    refuse_tensors("repeats", repeats)
+    return take(x, axis, np.repeat(np.arange(x.shape[axis]), repeats))
+
+
+def tile(x: Any, repetitions: IntOrInts, /) -> Any:
+    """Returns a tensor of copies of another one, so many along each mode."""
+    refuse_tensors("repetitions", repetitions)
+    counts = integers_of("repetitions", repetitions)
+    x = tensor_of(x)
+    counts = (1,) * (x.ndim - len(counts)) + counts
+    extents = (1,) * (len(counts) - x.ndim) + x.shape
+    pairs = [n for pair in zip((1,) * len(extents), extents) for n in pair]
+    wide = [n for pair in zip(counts, extents) for n in pair]
+    shape = [count * extent for count, extent in zip(counts, extents)]
+    return x.reshape(pairs).broadcast_to(wide).reshape(shape).copy()
+
+
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
     """Returns views along a mode."""
     return tuple(tensor_of(x).moveaxis(axis, 0))
@@ -288,41 +354,65 @@ def _together(arrays: Any, dtype: Any) -> list[Any]:
     return [each if each.dtype == common else converted(each, common) for each in known]
 
 
+def _atleast(x: Any, count: int, others: Any) -> Any:
+    x = tensor_of(x, *others)
+    missing = count - x.ndim
+    return x.expand_dims(tuple(range(missing))) if missing > 0 else x
+
+
+def _alike(tensors: list[Any]) -> Any:
+    """As NumPy returns them: the only one, or a tuple."""
+    return tensors[0] if len(tensors) == 1 else tuple(tensors)
+
+
 def _at(axis: int, item: Any) -> tuple[Any, ...]:
     return (*(slice(None),) * axis, item)
 
 
-def _refuse_order(order: str) -> None:
-    if order != "C":
+def check_order(order: str | None) -> None:
+    """Refuses an order of elements that is not C's, nor what a tensor has.
+
+    Raises:
+        Unimplemented: It is "F" (`OPTION_UNSUPPORTED`).
+    """
+    if order not in ("K", "C", "A", None):
         raise Unimplemented(
             f"order is {order!r}, wanted 'C'", reason="OPTION_UNSUPPORTED"
         )
 
 
 __all__ = [
+    "atleast_1d",
+    "atleast_2d",
+    "atleast_3d",
     "broadcast_arrays",
     "broadcast_to",
     "concat",
     "concatenate",
     "diag",
     "diagonal",
+    "dstack",
     "expand_dims",
     "flip",
+    "hstack",
     "kron",
     "matrix_transpose",
     "moveaxis",
     "pad",
     "permute_dims",
     "ravel",
+    "repeat",
     "reshape",
     "roll",
     "split",
     "squeeze",
     "stack",
     "swapaxes",
+    "tile",
     "trace",
     "transpose",
     "tril",
     "triu",
     "unstack",
+    "vstack",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import functools
 import math
 from collections.abc import Callable
@@ -108,6 +109,36 @@ def trunc(x: Any, /, out: Any = None) -> Any:
     """Rounds towards zero."""
     x = tensor_of(x, out)
     return _put(where(less(x, 0), ceil(x), floor(x)), out)
+
+
+def rint(x: Any, /, out: Any = None) -> Any:
+    """Rounds to the nearest whole number, halves to even ones."""
+    x = tensor_of(x, out)
+    if is_complex(x.dtype):
+        raise TypeError(f"numbers of {x.dtype} are not rounded, wanted real ones")
+    if x.dtype.kind in "iub":
+        return _put(unary(x, None), out)
+    below = floor(x)
+    far = x - below
+    half = floor(below * 0.5)
+    goes_up = greater(far, 0.5) | (equal(far, 0.5) & not_equal(half * 2, below))
+    # Infinities and NaN have no distance.
+    return _put(where(goes_up, below + 1, below), out)
+
+
+def round(x: Any, /, decimals: int = 0, out: Any = None) -> Any:
+    """Rounds to so many digits after the point, as `numpy.round` does."""
+    if decimals == 0:
+        return rint(x, out)
+    x = tensor_of(x, out)
+    if x.dtype.kind in "iub":
+        raise TypeError(f"numbers of {x.dtype} are rounded to decimals=0 alone")
+    scale = float(10 ** builtins.abs(decimals))
+    result = rint(x * scale) / scale if decimals > 0 else rint(x / scale) * scale
+    return _put(result, out)
+
+
+around = round
 
 
 def log2(x: Any, /, out: Any = None) -> Any:
@@ -358,6 +389,7 @@ __all__ = [
     "arcsinh",
     "arctan",
     "arctanh",
+    "around",
     "array_equal",
     "asin",
     "asinh",
@@ -405,6 +437,8 @@ __all__ = [
     "power",
     "real",
     "reciprocal",
+    "rint",
+    "round",
     "sign",
     "sin",
     "sinh",

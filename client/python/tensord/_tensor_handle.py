@@ -138,6 +138,9 @@ class TensorHandle(SessionHandle):
             tensors.
     """
 
+    # Above NumPy's: libraries that look at it leave operations to us.
+    __array_priority__ = 100
+
     def __init__(
         self, session: Any, message: tensor_pb2.Tensor, *, owned: bool
     ) -> None:

@@ -1,0 +1,121 @@
+"""Functions of `tensord.array` that leave out what is no number."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tensord._array_numbers import abs, divide, isnan, multiply, sqrt, where
+from tensord._array_session import tensor_of
+from tensord._array_statistics import Axis
+from tensord._array_statistics import all as all_of
+from tensord._conversions import stored
+
+
+def nansum(
+    x: Any,
+    /,
+    axis: Axis = None,
+    dtype: npt.DTypeLike | None = None,
+    out: Any = None,
+    keepdims: bool = False,
+) -> Any:
+    """Sums over modes what is a number."""
+    return _filled(tensor_of(x, out), 0).sum(axis, dtype, out, keepdims)
+
+
+def nanprod(
+    x: Any,
+    /,
+    axis: Axis = None,
+    dtype: npt.DTypeLike | None = None,
+    out: Any = None,
+    keepdims: bool = False,
+) -> Any:
+    """Multiplies over modes what is a number."""
+    return _filled(tensor_of(x, out), 1).prod(axis, dtype, out, keepdims)
+
+
+def nanmax(
+    x: Any, /, axis: Axis = None, out: Any = None, keepdims: bool = False
+) -> Any:
+    """Returns the largest numbers over modes; NaN where there is none."""
+    x = tensor_of(x, out)
+    result = _filled(x, -math.inf).max(axis, None, keepdims)
+    return _put(_or_nan(x, result, axis, keepdims), out)
+
+
+def nanmin(
+    x: Any, /, axis: Axis = None, out: Any = None, keepdims: bool = False
+) -> Any:
+    """Returns the smallest numbers over modes; NaN where there is none."""
+    x = tensor_of(x, out)
+    result = _filled(x, math.inf).min(axis, None, keepdims)
+    return _put(_or_nan(x, result, axis, keepdims), out)
+
+
+def nanmean(
+    x: Any,
+    /,
+    axis: Axis = None,
+    dtype: npt.DTypeLike | None = None,
+    out: Any = None,
+    keepdims: bool = False,
+) -> Any:
+    """Averages over modes what is a number; NaN where there is none."""
+    x = tensor_of(x, out)
+    if x.dtype.kind in "iub":
+        return x.mean(axis, dtype, out, keepdims)
+    total = nansum(x, axis, dtype, None, keepdims)
+    return _put(divide(total, _count(x, axis, keepdims)), out)
+
+
+def nanvar(
+    x: Any, /, axis: Axis = None, *, ddof: float = 0, keepdims: bool = False
+) -> Any:
+    """Averages squared distances of numbers from their mean over modes.
+
+    Args:
+        x: The tensor.
+        axis: Which modes; None for all.
+        ddof: What is subtracted from how many numbers there are.
+        keepdims: Whether averaged modes stay, with extent 1.
+    """
+    x = tensor_of(x)
+    distances = abs(x - nanmean(x, axis, keepdims=True))
+    total = nansum(multiply(distances, distances), axis, None, None, keepdims)
+    count = _count(x, axis, keepdims) - ddof
+    return divide(total, where(count > 0, count, math.nan))
+
+
+def nanstd(x: Any, /, axis: Axis = None, **options: Any) -> Any:
+    """Computes the root of `nanvar`, whose arguments it takes."""
+    return sqrt(nanvar(x, axis, **options))
+
+
+def _filled(x: Any, value: float) -> Any:
+    """The tensor with another value in place of NaN."""
+    return x if x.dtype.kind in "iub" else where(isnan(x), value, x)
+
+
+def _or_nan(x: Any, result: Any, axis: Axis, keepdims: bool) -> Any:
+    if x.dtype.kind in "iub":
+        return result
+    is_nothing = all_of(isnan(x), axis, None, keepdims)
+    return where(is_nothing, math.nan, result)
+
+
+def _count(x: Any, axis: Axis, keepdims: bool) -> Any:
+    """How many numbers there are, in the tensor's real dtype."""
+    real = np.empty(0, x.dtype).real.dtype if x.dtype.kind in "fc" else np.float64
+    return (x == x).sum(axis, real, None, keepdims)
+
+
+def _put(result: Any, out: Any) -> Any:
+    return result if out is None else stored(result, out)
+
+
+__all__ = ["nanmax", "nanmean", "nanmin", "nanprod", "nanstd", "nansum", "nanvar"]
