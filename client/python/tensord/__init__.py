@@ -152,6 +152,8 @@ def __getattr__(name: str) -> object:
     """Returns `tensord.array`, or what that has: array libraries look for it here."""
     if name.startswith("_"):
         raise AttributeError(f"tensord has no {name!r}", name=name)
+    if name == "dask":
+        return _importlib.import_module("tensord.dask")
     array = _importlib.import_module("tensord.array")
     if name == "array":
         return array
@@ -161,4 +163,5 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    # Not in `__all__`, as it wants Dask.
+    return sorted({*globals(), *__all__, "dask"})
