@@ -96,6 +96,8 @@ def test_what_is_no_percentile_is_refused() -> None:
 def test_nan_is_left_out(name, seed, shape, axis, data):
     dtype = data.draw(st.sampled_from(["f4", "f8", "i4"]))
     x = np.asarray(array(seed, shape, dtype) % 3)
+    if x.dtype.kind == "f" and data.draw(st.booleans()):
+        x.reshape(-1)[-1] = data.draw(st.sampled_from([math.inf, -math.inf]))
     if x.dtype.kind == "f":
         x[np.random.default_rng(seed).random(shape) < 0.4] = math.nan
     axis = axis_for(axis, shape)
@@ -144,8 +146,37 @@ def test_roundings_agree(seed, dtype, decimals):
 def test_what_is_not_rounded_is_refused() -> None:
     with pytest.raises(TypeError, match="are not rounded"):
         xp.round(xp.asarray([1j]))
-    with pytest.raises(TypeError, match="decimals=0 alone"):
-        xp.round(xp.asarray([15]), -1)
+
+
+def test_numbers_at_the_edge_are_as_numpy_has_them() -> None:
+    for x in [1, math.inf, 2], [[math.inf, -math.inf, math.nan], [math.inf, math.inf, 1]]:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            expected = np.nanvar(x, axis=-1), np.nanstd(x, axis=-1, ddof=1)
+        out = xp.zeros(expected[1].shape)
+        t = xp.asarray(x)
+        np.testing.assert_array_equal(xp.nanvar(t, axis=-1).numpy(), expected[0])
+        assert np.nanstd(t, axis=-1, ddof=1, out=out) is out
+        np.testing.assert_array_equal(out.numpy(), expected[1])
+    for dtype, large in ("f8", 1.7e308), ("f2", 60000):
+        t = xp.asarray(np.array([-large, large], dtype))
+        assert float(xp.median(t)) == 0
+    half = xp.asarray(np.array([1, 2, math.nan], "f4")).astype(xp.bfloat16)
+    assert math.isnan(float(xp.median(half)))
+    assert xp.median(half[:0]).dtype == xp.nanmean(half).dtype == xp.bfloat16
+    assert float(xp.nanmean(half)) == 1.5
+    for dtype in "f2", "f4", "f8":
+        x = np.array([-0.4, -0.5, 0.5, -0.0, 0.3, -math.inf], dtype)
+        result = np.rint(xp.asarray(x)).numpy()
+        np.testing.assert_array_equal(np.signbit(result), np.signbit(np.rint(x)))
+    for dtype in "u1", "i2", "i4", "i8":
+        x = np.array([5, 15, 25], dtype)
+        assert_same(np.rint(xp.asarray(x)), np.rint(x))
+        for decimals in -1, 0, 1:
+            assert_same(np.round(xp.asarray(x), decimals), np.round(x, decimals))
+    assert math.isnan(float(xp.round(xp.asarray(1.5), 400)))
+    wide = np.percentile(xp.asarray(np.arange(5, dtype="f4")), [37.3])
+    assert wide.dtype == np.float64 and abs(float(wide) - 1.492) < 1e-12
 
 
 @given(seeds, st.sampled_from(SHAPES), st.data())
@@ -194,7 +225,15 @@ def test_universal_functions_compute_in_a_dtype() -> None:
     assert np.add(t, t, dtype="f8").dtype == np.float64
     assert np.add(t, 1, dtype=None).dtype == np.int32
     assert np.multiply(np.ones(2), xp.asarray([0.5, 2]), dtype="f4").dtype == np.float32
-    with pytest.raises(TypeError, match="has an operand of float64"):
-        np.add(xp.asarray([0.5]), 1, dtype="i4")
+    assert np.add(t, 2.5, dtype="f4").numpy().tolist() == [3.5, 4.5]
+    wrong: list[tuple[Any, Any, Any]] = [
+        (np.add, ([0.5], [1]), "i4"),
+        (np.true_divide, ([1], [2]), "i8"),
+        (np.sqrt, ([4],), "i8"),
+        (np.absolute, ([1j],), "f4"),
+    ]
+    for ufunc, operands, dtype in wrong:
+        with pytest.raises(TypeError):
+            ufunc(*map(xp.asarray, operands), dtype=dtype)
     with pytest.raises(TypeError, match="equal with dtype is not computed"):
         np.equal(t, t, dtype=object)

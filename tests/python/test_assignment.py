@@ -153,6 +153,9 @@ def test_masks_say_what_is_overwritten(session):
     truths = session.upload(base < 0.5)
     truths[truths] = False
     assert not truths.numpy().any()
+    for key in (np.array([True, False, True]),), [True, False, True]:
+        tensor[key] = np.array([4.0])
+        assert (tensor[::2] == 4).all() and not (tensor[1] == 4).any()
     single = session.upload(np.float64(-1))
     single[single < 0] = 3
     assert single.item() == 3
@@ -164,6 +167,65 @@ def test_masks_that_do_not_fit_are_refused(session):
         tensor[np.ones(4, bool)] = 1
     with pytest.raises(ValueError, match="a value of shape .2,., wanted one number"):
         tensor[np.ones((3, 4), bool)] = [1, 2]
-    with pytest.raises(IndexError, match="advanced indexing"):
-        tensor[np.ones(3, bool)]  # Its extent is nowhere known.
+    for key in np.ones(3, bool), (tensor == 0), (np.ones(3, bool), 1):
+        with pytest.raises(
+            tensord.Unimplemented, match="item 0 of the index is a mask"
+        ):
+            tensor[key]
+    with pytest.raises(tensord.Unimplemented, match="item 0 of the index is a mask"):
+        tensor[np.ones(3, bool), 1] = 2
+    assert not tensor.numpy().any()
+
+
+ALONG = [
+    [0, 2],
+    [3, 3, 1],
+    np.array([-1, 0]),
+    (slice(None), [1, 4]),
+    (..., [5, 0, 5]),
+    (slice(1, None), slice(None), [2]),
+    (None, [1, 2]),
+    [],
+    (slice(None, None, -1), [0, 2]),
+    [1],
+    (..., [-2, 3], slice(None)),
+    (1, [0, 3]),
+    (slice(None), [0, 3], 2),
+]
+
+
+@pytest.mark.parametrize("key", ALONG, ids=str)
+def test_indices_say_what_is_overwritten(session, key):
+    rng = np.random.default_rng(3)
+    base = rng.random((4, 5, 6))
+    shape = base[key].shape
+    values = [7, rng.random(shape), rng.random(shape[-1:]), np.ones((1,) * len(shape))]
+    for value in values:
+        expected = base.copy()
+        expected[key] = value
+        for given in value, session.upload(np.asarray(value, "f4")):
+            tensor = session.upload(base)
+            tensor[key] = given
+            rtol = 0 if given is value else 1e-6
+            np.testing.assert_allclose(tensor.numpy(), expected, rtol=rtol)
+    tensor = session.upload(base)
+    tensor[[0, 1]] = tensor[[1, 0]]
+    tensor[[2, 3]] = tensor[3:1:-1]
+    np.testing.assert_array_equal(tensor.numpy(), base[[1, 0, 3, 2]])
+
+
+def test_indices_that_do_not_fit_are_refused(session):
+    tensor = session.upload(np.zeros((3, 4)))
+    with pytest.raises(
+        IndexError, match="index 3 is out of range, mode 0 has extent 3"
+    ):
+        tensor[[0, 3]] = 1
+    with pytest.raises(
+        ValueError, match=r"shape \(3,\) does not broadcast to \(2, 4\)"
+    ):
+        tensor[[0, 1]] = np.ones(3)
+    indices = session.upload(np.array([0, 1]))
+    for key in ([0], [1]), indices, [[0], [1]], (slice(None), indices):
+        with pytest.raises(IndexError, match="wanted for overwriting one array"):
+            tensor[key] = 1
     assert not tensor.numpy().any()

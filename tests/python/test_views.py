@@ -335,7 +335,6 @@ def test_padding_has_one_value(session):
         ((0, -5), "index -5 .*mode 1 of extent 4", "INDEX_OUT_OF_RANGE"),
         ((0, 0, 0), "3 indices for 2 modes", "TOO_MANY_INDICES"),
         ((..., 0, ...), "second ellipsis", "ELLIPSIS_REPEATED"),
-        ((np.array([True, False, True]), 1), "advanced indexing", "INDEX_UNSUPPORTED"),
         (True, "advanced indexing", "INDEX_UNSUPPORTED"),
         (1.0, "of type float", "INDEX_UNSUPPORTED"),
         (2**70, "out of range", "INDEX_OUT_OF_RANGE"),

@@ -38,8 +38,7 @@ def isdtype(dtype: Any, kind: Any) -> bool:
         return known == dtypes.wire_dtype(kind)
     if kind not in _KINDS:
         raise ValueError(f"kind is {kind!r}, wanted one of {', '.join(_KINDS)}")
-    # NumPy does not say of which kind bfloat16 is.
-    return ("f" if known == dtypes.bfloat16 else known.kind) in _KINDS[kind]
+    return ("f" if dtypes.is_floating(known) else known.kind) in _KINDS[kind]
 
 
 class NamespaceInfo:

@@ -102,25 +102,33 @@ class ArrayFunctions:
         if kwargs.keys() - allowed:
             raise _not_computed(f"{ufunc.__name__} with {', '.join(kwargs)}")
         if "dtype" in kwargs:
-            dtype = kwargs.pop("dtype")
-            inputs = tuple(_cast(ufunc.__name__, each, dtype) for each in inputs)
+            inputs = _in_dtype(ufunc, inputs, kwargs.pop("dtype"))
         outs = kwargs.pop("out", ())
         _refuse_arrays(ufunc.__name__, outs)
         return here(*inputs, **kwargs, **({"out": outs[0]} if outs else {}))
 
 
-def _cast(name: str, operand: Any, dtype: Any) -> Any:
-    """An operand in the dtype that a ufunc is to compute in."""
+def _in_dtype(ufunc: np.ufunc, operands: Any, dtype: Any) -> tuple[Any, ...]:
+    """Operands in the dtype that NumPy would compute a ufunc in.
+
+    Raises:
+        TypeError: NumPy would not, or the result has another dtype.
+    """
     wanted = dtypes.wire_dtype(dtype)
-    if not isinstance(operand, TensorHandle):
-        return np.asarray(operand).astype(wanted, casting="same_kind")
-    known: Any = operand
-    if not dtypes.can_cast(known.dtype, wanted, "same_kind"):
-        raise TypeError(
-            f"{name} with dtype={wanted} has an operand of {known.dtype}, wanted one "
-            "that becomes it by casting 'same_kind'"
-        )
-    return known.astype(wanted, copy=False)
+    known: list[Any] = [
+        each if isinstance(each, TensorHandle) else np.asarray(each)
+        for each in operands
+    ]
+    like = [np.empty(0, each.dtype) for each in known]
+    with np.errstate(all="ignore"):
+        expected = ufunc(*like, dtype=wanted).dtype
+    for each in like:
+        if not dtypes.can_cast(each.dtype, wanted, "same_kind"):
+            raise _not_computed(f"{ufunc.__name__} of {each.dtype} with dtype={wanted}")
+    computed = ufunc(*(each.astype(wanted) for each in like)).dtype
+    if computed != expected:
+        raise _not_computed(f"{ufunc.__name__} with dtype={wanted}")
+    return tuple(each.astype(wanted, copy=False) for each in known)
 
 
 def _not_computed(name: str) -> TypeError:

@@ -82,7 +82,7 @@ def unravel_index(indices: Any, shape: IntOrInts, order: str = "C") -> tuple[Any
     Numbers out of range, and of 2**52 and more, are not told.
     """
     check_order(order)
-    left = tensor_of(indices).astype(np.int64, copy=False)
+    left = _numbers("indices", indices)
     found = []
     for extent in reversed(extents_of(shape)):
         whole = floor(left / extent).astype(np.int64)
@@ -108,8 +108,16 @@ def ravel_multi_index(
         )
     number: Any = 0
     for index, extent in zip(multi_index, extents_of(dims), strict=True):
-        number = number * extent + tensor_of(index, *multi_index)
+        number = number * extent + _numbers("multi_index", index, *multi_index)
     return number
+
+
+def _numbers(name: str, indices: Any, *others: Any) -> Any:
+    """Integers as int64."""
+    known = tensor_of(indices, *others)
+    if known.dtype.kind not in "iu":
+        raise TypeError(f"{name} has dtype {known.dtype}, wanted an integer dtype")
+    return known.astype(np.int64, copy=False)
 
 
 __all__ = ["ravel_multi_index", "take", "take_along_axis", "unravel_index"]

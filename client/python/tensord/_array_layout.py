@@ -222,27 +222,27 @@ def dstack(tup: Any) -> Any:
     )
 
 
-def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Any:
+def repeat(a: Any, repeats: Any, axis: int | None = None) -> Any:
     """Returns each element along a mode so often, one behind the other.
 
     Args:
-        x: The tensor.
+        a: The tensor.
         repeats: How often, an int or one for each index of the mode.
         axis: The mode; None for all elements.
     """
-    x = tensor_of(x)
+    a = tensor_of(a)
     if axis is None:
-        x, axis = x.reshape(-1), 0
-    axis = axis_of("axis", axis, x.ndim)
+        a, axis = a.reshape(-1), 0
+    axis = axis_of("axis", axis, a.ndim)
     refuse_tensors("repeats", repeats)
-    return take(x, axis, np.repeat(np.arange(x.shape[axis]), repeats))
+    return take(a, axis, np.repeat(np.arange(a.shape[axis]), repeats))
 
 
-def tile(x: Any, repetitions: IntOrInts, /) -> Any:
+def tile(A: Any, reps: IntOrInts) -> Any:
     """Returns a tensor of copies of another one, so many along each mode."""
-    refuse_tensors("repetitions", repetitions)
-    counts = integers_of("repetitions", repetitions)
-    x = tensor_of(x)
+    refuse_tensors("reps", reps)
+    counts = integers_of("reps", reps)
+    x = tensor_of(A)
     counts = (1,) * (x.ndim - len(counts)) + counts
     extents = (1,) * (len(counts) - x.ndim) + x.shape
     pairs = [n for pair in zip((1,) * len(extents), extents) for n in pair]
@@ -351,6 +351,12 @@ def _together(arrays: Any, dtype: Any) -> list[Any]:
     common = dtypes.wire_dtype(
         np.result_type(*(each.dtype for each in known)) if dtype is None else dtype
     )
+    for i, each in enumerate(known):
+        if not dtypes.can_cast(each.dtype, common, "same_kind"):
+            raise TypeError(
+                f"operand {i} has dtype {each.dtype}, wanted one that becomes {common} "
+                "by casting 'same_kind'"
+            )
     return [each if each.dtype == common else converted(each, common) for each in known]
 
 

@@ -13,6 +13,7 @@ from tensord._array_session import tensor_of
 from tensord._array_statistics import Axis
 from tensord._array_statistics import all as all_of
 from tensord._conversions import stored
+from tensord._elementwise import real_dtype
 
 
 def nansum(
@@ -74,26 +75,37 @@ def nanmean(
 
 
 def nanvar(
-    x: Any, /, axis: Axis = None, *, ddof: float = 0, keepdims: bool = False
+    x: Any,
+    /,
+    axis: Axis = None,
+    dtype: npt.DTypeLike | None = None,
+    out: Any = None,
+    ddof: float = 0,
+    keepdims: bool = False,
 ) -> Any:
     """Averages squared distances of numbers from their mean over modes.
 
     Args:
         x: The tensor.
         axis: Which modes; None for all.
+        dtype: As `mean` takes it.
+        out: Tensor that receives the result.
         ddof: What is subtracted from how many numbers there are.
         keepdims: Whether averaged modes stay, with extent 1.
     """
-    x = tensor_of(x)
-    distances = abs(x - nanmean(x, axis, keepdims=True))
-    total = nansum(multiply(distances, distances), axis, None, None, keepdims)
+    x = tensor_of(x, out)
+    distances = abs(x - nanmean(x, axis, dtype, keepdims=True))
+    # Infinities have no distance from their mean, and count all the same.
+    squares = multiply(distances, distances)
+    known = squares if x.dtype.kind in "iub" else where(isnan(x), 0, squares)
     count = _count(x, axis, keepdims) - ddof
-    return divide(total, where(count > 0, count, math.nan))
+    total = known.sum(axis, dtype, None, keepdims)
+    return _put(divide(total, where(count > 0, count, math.nan)), out)
 
 
-def nanstd(x: Any, /, axis: Axis = None, **options: Any) -> Any:
+def nanstd(x: Any, /, *args: Any, out: Any = None, **options: Any) -> Any:
     """Computes the root of `nanvar`, whose arguments it takes."""
-    return sqrt(nanvar(x, axis, **options))
+    return _put(sqrt(nanvar(x, *args, **options)), out)
 
 
 def _filled(x: Any, value: float) -> Any:
@@ -110,8 +122,9 @@ def _or_nan(x: Any, result: Any, axis: Axis, keepdims: bool) -> Any:
 
 def _count(x: Any, axis: Axis, keepdims: bool) -> Any:
     """How many numbers there are, in the tensor's real dtype."""
-    real = np.empty(0, x.dtype).real.dtype if x.dtype.kind in "fc" else np.float64
-    return (x == x).sum(axis, real, None, keepdims)
+    if x.dtype.kind in "iub":
+        return (x == x).sum(axis, np.float64, None, keepdims)
+    return (x == x).sum(axis, real_dtype(x.dtype), None, keepdims)
 
 
 def _put(result: Any, out: Any) -> Any:

@@ -111,29 +111,38 @@ def trunc(x: Any, /, out: Any = None) -> Any:
     return _put(where(less(x, 0), ceil(x), floor(x)), out)
 
 
+# Powers of ten that are float64.
+_MOST_DIGITS = 308
+
+
 def rint(x: Any, /, out: Any = None) -> Any:
-    """Rounds to the nearest whole number, halves to even ones."""
+    """Rounds to the nearest whole number, halves to even ones; ints become floats."""
     x = tensor_of(x, out)
     if is_complex(x.dtype):
         raise TypeError(f"numbers of {x.dtype} are not rounded, wanted real ones")
     if x.dtype.kind in "iub":
-        return _put(unary(x, None), out)
+        return _put(converted(x, np.rint(np.empty(0, x.dtype)).dtype), out)
     below = floor(x)
     far = x - below
     half = floor(below * 0.5)
     goes_up = greater(far, 0.5) | (equal(far, 0.5) & not_equal(half * 2, below))
     # Infinities and NaN have no distance.
-    return _put(where(goes_up, below + 1, below), out)
+    result = where(goes_up, below + 1, below)
+    return _put(where(equal(result, 0), x * 0, result), out)  # 0 has a sign.
 
 
 def round(x: Any, /, decimals: int = 0, out: Any = None) -> Any:
     """Rounds to so many digits after the point, as `numpy.round` does."""
-    if decimals == 0:
-        return rint(x, out)
     x = tensor_of(x, out)
     if x.dtype.kind in "iub":
-        raise TypeError(f"numbers of {x.dtype} are rounded to decimals=0 alone")
-    scale = float(10 ** builtins.abs(decimals))
+        if decimals >= 0:
+            return _put(unary(x, None), out)
+        wide = round(converted(x, np.dtype(np.float64)), decimals)
+        return _put(converted(wide, x.dtype), out)
+    if decimals == 0:
+        return rint(x, out)
+    digits = builtins.abs(decimals)
+    scale = math.inf if digits > _MOST_DIGITS else 10.0**digits
     result = rint(x * scale) / scale if decimals > 0 else rint(x / scale) * scale
     return _put(result, out)
 

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from tensord._array_indices import take
-from tensord._array_numbers import isnan, where
+from tensord._array_numbers import isfinite, isnan, where
 from tensord._array_scans import sort
 from tensord._array_session import tensor_of
 from tensord._conversions import converted, refuse_tensors
+from tensord._dtypes import is_floating
 from tensord._stages import IntOrInts, axes_of
 from tensord.errors import Unimplemented
 
@@ -102,15 +103,17 @@ def _quantiles(
     count = math.prod(a.shape[i] for i in axes)
     kept = [a.shape[i] for i in others]
     if count == 0:
-        dtype = a.dtype if a.dtype.kind == "f" else np.float64
+        dtype = a.dtype if is_floating(a.dtype) else np.float64
         nothing = np.full((), math.nan, dtype)
         extents = (*parts.shape, *(shape if keepdims else kept))
         return tensor_of(nothing, a).broadcast_to(extents).copy()
     ordered = sort(a.transpose([*others, *axes]).reshape([*kept, count]), axis=-1)
-    if method in ("linear", "midpoint") and a.dtype.kind in "iub":
+    # As NumPy: several parts are float64, and a number takes the type of elements.
+    is_wide = parts.ndim > 0 or a.dtype.kind in "iub"
+    if method in ("linear", "midpoint") and is_wide:
         ordered = converted(ordered, np.dtype(np.float64))
     values = _between(ordered, parts.reshape(-1), method)
-    if a.dtype.kind == "f":
+    if is_floating(a.dtype):
         last = ordered[..., -1:]  # NaN is above all.
         values = where(isnan(last), last, values)
     values = values.moveaxis(-1, 0)
@@ -130,8 +133,12 @@ def _between(ordered: Any, parts: np.ndarray, method: str) -> Any:
     low, high = take(ordered, below, axis=-1), take(ordered, above, axis=-1)
     far = places - below if method == "linear" else np.where(below == above, 0, 0.5)
     far = far.astype(ordered.dtype)
+    distance = high - low
+    between = where(
+        isfinite(distance), low + distance * far, low * (1 - far) + high * far
+    )
     # Equal infinities have no difference.
-    return where(low == high, low, low + (high - low) * far)
+    return where(low == high, low, between)
 
 
 __all__ = ["median", "percentile", "quantile"]

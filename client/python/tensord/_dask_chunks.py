@@ -8,7 +8,6 @@ from typing import Any
 
 import dask.array
 import numpy as np
-from dask import config
 from dask.array import Array, chunk_types, dispatch
 from dask.array.backends import ArrayBackendEntrypoint, array_creation_dispatch
 from dask.sizeof import sizeof
@@ -25,8 +24,7 @@ def from_array(x: Any, chunks: Any = "auto", **options: Any) -> Array:
     """Returns a Dask array whose chunks are on a server once they are computed.
 
     Args:
-        x: What `dask.array.from_array` takes. The graph keeps it, so that chunks that are
-            lost are made again.
+        x: What `dask.array.from_array` takes. The graph keeps it.
         chunks: As `dask.array.from_array` takes them.
         **options: Its others.
     """
@@ -53,12 +51,12 @@ class TensordBackend(ArrayBackendEntrypoint):
 
     @property
     def RandomState(self) -> Any:
-        """What NumPy draws numbers by: they are drawn here and sent."""
+        """That of NumPy: chunks of random numbers are arrays."""
         return np.random.RandomState
 
     @property
     def default_bit_generator(self) -> Any:
-        """That of NumPy."""
+        """That of NumPy, too."""
         return np.random.PCG64
 
     @staticmethod
@@ -84,10 +82,10 @@ class TensordBackend(ArrayBackendEntrypoint):
     @staticmethod
     def arange(*args: Any, like: Any = None, **kwargs: Any) -> Array:
         """Makes `dask.array.arange` of tensors."""
-        with config.set({"array.backend": "numpy"}):
-            like = xp.empty(()) if like is None else like
-            made: Array = da.arange(*args, like=like, **kwargs)
-            return made
+        like = xp.empty(()) if like is None else like
+        make: Any = array_creation_dispatch.dispatch("numpy")
+        made: Array = make.arange(*args, like=like, **kwargs)
+        return made
 
 
 def _has_tensors(array: Any) -> bool:
@@ -96,10 +94,10 @@ def _has_tensors(array: Any) -> bool:
 
 
 def _created(name: str, /, *args: Any, meta: Any = None, **kwargs: Any) -> Array:
-    with config.set({"array.backend": "numpy"}):
-        meta = xp.empty(()) if meta is None else meta
-        made: Array = getattr(da, name)(*args, meta=meta, **kwargs)
-        return made
+    meta = xp.empty(()) if meta is None else meta
+    make = getattr(array_creation_dispatch.dispatch("numpy"), name)
+    made: Array = make(*args, meta=meta, **kwargs)
+    return made
 
 
 def _einsum(*operands: Any, **options: Any) -> Any:
@@ -144,24 +142,22 @@ def _to_numpy(data: Any, **kwargs: Any) -> np.ndarray:
     return xp.to_numpy(data)
 
 
-def _computed(results: Any) -> np.ndarray:
-    """Downloads all chunks of an array and puts them together."""
-    if not isinstance(results, (list, tuple)):
-        return np.asarray(results)
-    whole: np.ndarray = da.core.finalize(_downloaded(results))
-    return whole
+def _computed(results: Any) -> Any:
+    """Downloads the chunks of an array that are tensors, and puts all together."""
+    return da.core.finalize(_downloaded(results))
 
 
 def _downloaded(results: Any) -> Any:
+    if isinstance(results, RemoteTensor):
+        return results.numpy()[()]
     if isinstance(results, (list, tuple)):
-        return [_downloaded(each) for each in results]
-    return np.asarray(results)
+        return type(results)(map(_downloaded, results))
+    return results
 
 
 def _postcompute(self: Any) -> Any:
-    if _has_tensors(self):
-        return _computed, ()
-    return _NUMPY_POSTCOMPUTE(self)
+    # Dask does not always know what chunks are.
+    return _computed, ()
 
 
 def _register() -> None:
@@ -198,5 +194,4 @@ def _register() -> None:
     da.Array.__dask_postcompute__ = _postcompute
 
 
-_NUMPY_POSTCOMPUTE: Any = da.Array.__dask_postcompute__
 _register()

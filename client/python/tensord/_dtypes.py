@@ -85,6 +85,12 @@ def dtype_of(element_type: int) -> np.dtype:
         ) from None
 
 
+def is_floating(dtype: np.dtype) -> bool:
+    """Whether a dtype is of real floating-point numbers; NumPy does not say of which
+    kind bfloat16 is."""
+    return dtype == bfloat16 or dtype.kind == "f"
+
+
 def can_cast(source: np.dtype, target: np.dtype, rule: Any) -> bool:
     """`numpy.can_cast`, for which bfloat16 is a floating-point type as well.
 

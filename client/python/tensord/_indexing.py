@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tensord.errors import InvalidIndex
+from tensord.errors import InvalidIndex, Unimplemented
 from tensord.v1 import stages_pb2
 
 _LARGEST = 2**63 - 1
@@ -26,6 +26,7 @@ def index_items(key: Any) -> list[stages_pb2.IndexItem]:
     Raises:
         InvalidIndex: An item is an array, a list, a bool or what else is no item of
             basic indexing (`INDEX_UNSUPPORTED`), or a number is out of range.
+        Unimplemented: An item is a mask (`INDEX_UNSUPPORTED`).
         TypeError: A slice has bounds that are no ints.
     """
     items = key if isinstance(key, tuple) else (key,)
@@ -89,6 +90,13 @@ def _item(item: Any, position: int) -> stages_pb2.IndexItem:
         return stages_pb2.IndexItem(all=stages_pb2.IndexAll())
     if isinstance(item, slice):
         return stages_pb2.IndexItem(slice=_slice(item, position))
+    if _is_mask(item):
+        raise Unimplemented(
+            f"item {position} of the index is a mask: what it takes has an extent that "
+            "nobody knows here; `t[mask] = number` is computed, `where(mask, a, b)` "
+            "too, and `t[mask.nonzero()]` of an array of bools",
+            reason="INDEX_UNSUPPORTED",
+        )
     if _is_advanced(item):
         raise InvalidIndex(
             f"item {position} of the index is of type {type(item).__name__}: that is "
@@ -115,6 +123,10 @@ def _is_all(item: Any) -> bool:
     if not isinstance(item, slice):
         return False
     return item.start is None and item.stop is None and item.step is None
+
+
+def _is_mask(item: Any) -> bool:
+    return bool(hasattr(item, "ndim") and item.ndim > 0 and item.dtype == np.bool_)
 
 
 def _is_advanced(item: Any) -> bool:

@@ -97,6 +97,51 @@ def check_range(x: Any, axis: int, indices: Any) -> None:
     )
 
 
+def place_of_indices(x: Any, key: Any) -> tuple[Any, int, Any] | None:
+    """Finds ints of this computer along one mode in a key.
+
+    Returns:
+        The part that its other items are, of which that mode is all, its number there,
+        and the ints; None where no item has several ints.
+
+    Raises:
+        InvalidIndex: Several items are ints, or they are a tensor or have several modes,
+            or are apart from an int (`INDEX_UNSUPPORTED`).
+    """
+    if isinstance(key, _PLAIN):
+        return None
+    items = list(key) if isinstance(key, tuple) else [key]
+    places = [i for i, item in enumerate(items) if _is_indices(item)]
+    if not places:
+        return None
+    place = places[0]
+    given: Any = items[place]
+    mode_count = 0 if isinstance(given, TensorHandle) else np.ndim(given)
+    items[place] = slice(None)
+    together = [i for i, item in enumerate(items) if i == place or _is_int(item)]
+    is_apart = together[-1] - together[0] >= len(together)
+    if len(places) > 1 or mode_count != 1 or is_apart:
+        raise InvalidIndex(
+            f"items {places} of the index are ints, wanted for overwriting one array or "
+            "sequence of this computer, of one mode, and no int apart from it",
+            reason="INDEX_UNSUPPORTED",
+        )
+    seen = x if takes_everything(tuple(items), x.ndim) else x[tuple(items)]
+    return seen, _axis_of(place, items, seen), given
+
+
+def _axis_of(place: int, items: Sequence[Any], seen: Any) -> int:
+    """The mode of a part that an item stands for, which is all of that mode."""
+    if any(item is Ellipsis for item in items[:place]):
+        behind = sum(not _is_int(item) for item in items[place + 1 :])
+        return int(seen.ndim) - 1 - behind
+    return sum(not _is_int(item) for item in items[:place])
+
+
+def _is_int(item: Any) -> bool:
+    return not (item is None or item is Ellipsis or isinstance(item, slice))
+
+
 def indexed(x: Any, key: Any) -> Any:
     """Returns `x[key]` where items of the key are arrays or tensors of indices.
 
@@ -124,15 +169,9 @@ def indexed(x: Any, key: Any) -> Any:
         return None
     for place in indices:
         items[place] = slice(None)
-    is_int = [not (i is None or i is Ellipsis or isinstance(i, slice)) for i in items]
-    together = [i for i in range(len(items)) if is_int[i] or i in indices]
+    together = [i for i, item in enumerate(items) if _is_int(item) or i in indices]
     seen = x if takes_everything(tuple(items), x.ndim) else x[tuple(items)]
-    axes = []
-    for place in indices:
-        if any(item is Ellipsis for item in items[:place]):
-            axes.append(seen.ndim - 1 - sum(not each for each in is_int[place + 1 :]))
-        else:
-            axes.append(sum(not each for each in is_int[:place]))
+    axes = [_axis_of(place, items, seen) for place in indices]
     is_apart = together[-1] - together[0] + 1 != len(together)
     if len(axes) == 1 and not is_apart:
         return take(seen, axes[0], *indices.values())

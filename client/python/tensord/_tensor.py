@@ -31,11 +31,12 @@ from tensord._arrays import (
 )
 from tensord._blocking_link import BlockingHandle, BlockingLink
 from tensord._array_session import DOWNLOADS
+from tensord._assignment import mask_of, overwrite_at, overwrite_where
 from tensord._conversions import apart_from, converted, refuse_lists
 from tensord._indexing import takes_everything
 from tensord._taking import indexed
 from tensord._tensor_handle import Factor, TensorLike, TensorSession, state_of
-from tensord.errors import Aborted, FailedPrecondition, InvalidArgument, InvalidIndex
+from tensord.errors import Aborted, FailedPrecondition, InvalidArgument
 from tensord.transforms import Stage, stage_message
 from tensord.v1 import compute_pb2, tensor_pb2, view_pb2
 
@@ -262,8 +263,9 @@ class RemoteTensor(Arithmetic, ArrayFunctions, BlockingHandle):
         """Overwrites a part: `t[1:5] = array`, `t[..., 0] = another_tensor`.
 
         Args:
-            key: As for `__getitem__`; or bools, as an array or a tensor with its first
-                modes, that say which elements become `value`, a single one then.
+            key: As for `__getitem__`, with ints as an array or a sequence along one mode;
+                or bools, as an array or a tensor with its first modes, that say which
+                elements become `value`, a single one then.
             value: A number, an array or a tensor of the session. It is broadcast, and
                 converted to the dtype: arrays here, tensors on the server, as `astype`.
 
@@ -274,8 +276,11 @@ class RemoteTensor(Arithmetic, ArrayFunctions, BlockingHandle):
                 none (`TENSOR_NOT_READY`).
         """
         refuse_lists(value)
-        if isinstance(key, (RemoteTensor, np.ndarray)) and key.dtype == np.bool_:
-            self._overwrite_where(key, value)
+        mask = mask_of(key)
+        if mask is not None:
+            overwrite_where(self, mask, value)
+            return
+        if overwrite_at(self, key, value):
             return
         part = self if takes_everything(key, self.ndim) else super().__getitem__(key)
         if not isinstance(value, RemoteTensor):
@@ -299,37 +304,6 @@ class RemoteTensor(Arithmetic, ArrayFunctions, BlockingHandle):
                 raise
         assert isinstance(value, RemoteTensor)
         self.session.permute(value.copy(), modes, range(part.ndim), out=part)
-
-    def _overwrite_where(self, mask: Any, value: Any) -> None:
-        """Overwrites elements of which a mask of the first modes says so."""
-        if not isinstance(value, RemoteTensor):
-            value = assigned_array(value, self.dtype)
-        elif value.dtype.kind == "c" and self.dtype.kind != "c":
-            value = converted(value, self.dtype)
-        if value.ndim:
-            raise InvalidArgument(
-                f"elements by a mask get a value of shape {value.shape}, wanted one "
-                "number",
-                reason="MODE_COUNT_MISMATCH",
-            )
-        if mask.shape != self.shape[: mask.ndim]:
-            raise InvalidIndex(
-                f"the mask has shape {mask.shape}, wanted that of the tensor's first "
-                f"modes, {self.shape}",
-                reason="MODE_EXTENT_MISMATCH",
-            )
-        modes = range(self.ndim)
-        self.session.elementwise(
-            value,
-            (),
-            self,
-            modes,
-            modes,
-            op="where",
-            b=apart_from(self, mask) if isinstance(mask, RemoteTensor) else mask,
-            modes_b=modes[: mask.ndim],
-            out=self,
-        )
 
     def item(self) -> Any:
         """Downloads the only element.
