@@ -149,7 +149,10 @@ def test_what_is_not_rounded_is_refused() -> None:
 
 
 def test_numbers_at_the_edge_are_as_numpy_has_them() -> None:
-    for x in [1, math.inf, 2], [[math.inf, -math.inf, math.nan], [math.inf, math.inf, 1]]:
+    for x in [1, math.inf, 2], [
+        [math.inf, -math.inf, math.nan],
+        [math.inf, math.inf, 1],
+    ]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             expected = np.nanvar(x, axis=-1), np.nanstd(x, axis=-1, ddof=1)
@@ -158,6 +161,17 @@ def test_numbers_at_the_edge_are_as_numpy_has_them() -> None:
         np.testing.assert_array_equal(xp.nanvar(t, axis=-1).numpy(), expected[0])
         assert np.nanstd(t, axis=-1, ddof=1, out=out) is out
         np.testing.assert_array_equal(out.numpy(), expected[1])
+    many = np.arange(70000) % 7 / 4
+    for short in "f2", xp.bfloat16:  # More than float16 counts to.
+        t = xp.asarray(many).astype(short)
+        assert xp.nanmean(t).dtype == np.dtype(short)
+        assert abs(float(xp.nanmean(t)) - many.mean()) < 0.004
+        assert abs(float(xp.nanvar(t, dtype="f4")) - many.var()) < 1e-4
+    t = xp.asarray(many)
+    for name in "nanmean", "nanvar", "nanstd":
+        result = getattr(np, name)(t, dtype="f4")
+        expected = getattr(np, name)(many)
+        assert result.dtype == np.float32 and abs(float(result) - expected) < 1e-6
     for dtype, large in ("f8", 1.7e308), ("f2", 60000):
         t = xp.asarray(np.array([-large, large], dtype))
         assert float(xp.median(t)) == 0
@@ -169,6 +183,7 @@ def test_numbers_at_the_edge_are_as_numpy_has_them() -> None:
         x = np.array([-0.4, -0.5, 0.5, -0.0, 0.3, -math.inf], dtype)
         result = np.rint(xp.asarray(x)).numpy()
         np.testing.assert_array_equal(np.signbit(result), np.signbit(np.rint(x)))
+    assert_same(np.round(xp.asarray([True])), np.round(np.array([True])))
     for dtype in "u1", "i2", "i4", "i8":
         x = np.array([5, 15, 25], dtype)
         assert_same(np.rint(xp.asarray(x)), np.rint(x))
@@ -202,6 +217,25 @@ def test_rows_and_copies_agree(seed, shape, data):
         assert_same(np.tile(t, counts), np.tile(x, counts))
 
 
+def test_what_others_have_is_refused() -> None:
+    t = xp.asarray([1.0, 2])
+    masked = np.ma.masked_greater(np.array([1.0, 2]), 1.5)
+    before = xp.downloads()
+    for call in (
+        lambda: xp.asarray(masked),
+        lambda: t + masked,
+        lambda: np.where(t > 1, t, masked),
+        lambda: xp.sum(masked),
+    ):
+        with pytest.raises(TypeError):
+            call()
+    with pytest.raises(ValueError, match="has 1 items for 2 modes"):
+        np.ravel_multi_index((xp.asarray([1]),), (3, 4))
+    with pytest.raises(ValueError, match="reps is .-1, 2., wanted 0 and more"):
+        xp.tile(t, (-1, 2))
+    assert xp.downloads() == before
+
+
 def test_likenesses_and_least_modes_are_as_asked_for() -> None:
     t = xp.asarray(np.ones((2, 3), "f4"))
     for name in "zeros_like", "ones_like", "empty_like":
@@ -218,6 +252,13 @@ def test_likenesses_and_least_modes_are_as_asked_for() -> None:
     assert np.array(t, ndmin=4, like=t).shape == (1, 1, 2, 3)
     assert np.asanyarray(t, like=t) is t
     assert np.zeros(3, like=t).numpy().tolist() == [0, 0, 0]
+    assert np.ones(2, order="C", like=t).numpy().tolist() == [1, 1]
+    assert np.asarray([1.0], order="C", like=t).numpy().tolist() == [1]
+    for make in xp.zeros, xp.asarray:
+        with pytest.raises(tensord.Unimplemented, match="order is 'F'"):
+            make(3, order="F")
+    with pytest.raises(OverflowError):
+        xp.full_like(t, 300, dtype="i1")
 
 
 def test_universal_functions_compute_in_a_dtype() -> None:
@@ -225,6 +266,10 @@ def test_universal_functions_compute_in_a_dtype() -> None:
     assert np.add(t, t, dtype="f8").dtype == np.float64
     assert np.add(t, 1, dtype=None).dtype == np.int32
     assert np.multiply(np.ones(2), xp.asarray([0.5, 2]), dtype="f4").dtype == np.float32
+    small = xp.asarray(np.arange(3, dtype="u1"))
+    assert_same(np.add(small, 3, dtype="u1"), np.arange(3, 6, dtype="u1"))
+    with pytest.raises(OverflowError):
+        np.add(small, 300, dtype="u1")
     assert np.add(t, 2.5, dtype="f4").numpy().tolist() == [3.5, 4.5]
     wrong: list[tuple[Any, Any, Any]] = [
         (np.add, ([0.5], [1]), "i4"),

@@ -107,6 +107,14 @@ KEYS: dict[str, Callable[[Any], Any]] = {
     "pairs of lists": lambda i: ([2, 0], [[1], [3]]),
     "pairs and a new mode": lambda i: (None, i([2, 0]), i([1, 1])),
     "none of two": lambda i: (i([]), i([])),
+    "mask": lambda i: np.array([True, False, True]),
+    "mask of two modes": lambda i: A[:, :, 0] > A[:, :, 0].mean(),
+    "mask of all": lambda i: A > A.mean(),
+    "mask behind": lambda i: (..., np.arange(5) > 2),
+    "mask beside an int": lambda i: (1, np.arange(4) > 1),
+    "mask and indices": lambda i: (np.arange(3) > 0, i([0, 3])),
+    "mask in a list": lambda i: [True, False, True],
+    "mask of nothing": lambda i: np.zeros(3, bool),
 }
 
 
@@ -136,9 +144,11 @@ def test_indices_that_are_here_are_refused_at_once(opened: tensord.Session) -> N
             call()
     with pytest.raises(IndexError, match="has index 18446744073709551615, wanted an"):
         xp.take(t, np.array([2**64 - 1], np.uint64), axis=0)
-    with pytest.raises(tensord.Unimplemented, match="item 0 of the index is a mask"):
-        t[np.array([True, False, True])]
-    for key in [True], [0.5], b"ab", [opened.upload(1)]:
+    with pytest.raises(tensord.Unimplemented, match="is a mask on the server"):
+        t[opened.upload(np.array([True, False, True]))]
+    with pytest.raises(IndexError, match=r"mask of shape \(1,\), wanted .*, \(3,\)"):
+        t[[True]]
+    for key in True, [0.5], b"ab", [opened.upload(1)]:
         with pytest.raises(tensord.errors.InvalidIndex, match="item 0 of the index is"):
             t[key]
     for indices in [0.5], ["a"], opened.upload(np.ones(2)), np.array([True, False]):
@@ -148,7 +158,7 @@ def test_indices_that_are_here_are_refused_at_once(opened: tensord.Session) -> N
         t[[0, 1], [1, 2, 3]]
     with pytest.raises(IndexError, match="index 5 is out of range, mode 2"):
         t[[0, 1], :, [1, 5]]
-    with pytest.raises(tensord.errors.InvalidIndex, match="wanted for overwriting"):
+    with pytest.raises(tensord.Unimplemented, match="item 1 of the index is a tensor"):
         t[:, opened.upload(np.array([1]))] = 1
     with pytest.raises(tensord.errors.InvalidArgument, match="do not broadcast but"):
         xp.take_along_axis(t, np.zeros((2, 4, 5), int), axis=1)

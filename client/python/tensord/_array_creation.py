@@ -11,7 +11,12 @@ import numpy.typing as npt
 from tensord import _dtypes as dtypes
 from tensord._arguments import extents_of
 from tensord._array_layout import check_order, stack
-from tensord._array_session import CURRENT, placed, tensor_of
+from tensord._array_session import (
+    CURRENT,
+    placed,
+    refuse_other_libraries,
+    tensor_of,
+)
 from tensord._conversions import holds_tensors, refuse_tensors
 from tensord._elementwise import session_of
 from tensord._stages import IntOrInts
@@ -24,6 +29,7 @@ def asarray(
     obj: Any,
     /,
     dtype: npt.DTypeLike | None = None,
+    order: str | None = None,
     *,
     device: str | None = None,
     copy: bool | None = None,
@@ -34,12 +40,14 @@ def asarray(
         obj: A tensor, a list with tensors, which are stacked on the server, what
             `numpy.asarray` takes, or what has `__dlpack__`.
         dtype: What it becomes, if another.
+        order: "K", "C" or "A": tensors that are made are in C order.
         device: That of the session.
         copy: Whether a tensor is copied; None: if its dtype changes.
 
     Raises:
         ValueError: It cannot be done without a copy, and `copy` is False.
     """
+    check_order(order)
     if isinstance(obj, TensorHandle):
         known: Any = obj
         _check_device(known.session, device)
@@ -53,6 +61,7 @@ def asarray(
     if holds_tensors(obj):
         parts = stack([asarray(each, device=device) for each in obj])
         return parts if dtype is None else parts.astype(dtype, copy=False)
+    refuse_other_libraries(obj)
     session = _session(device)
     return placed(session, np.asarray(obj, dtype))
 
@@ -84,8 +93,7 @@ def asanyarray(
     obj: Any, dtype: npt.DTypeLike | None = None, order: str | None = None
 ) -> Any:
     """Returns a tensor as it is, see `asarray`."""
-    check_order(order)
-    return asarray(obj, dtype)
+    return asarray(obj, dtype, order)
 
 
 def from_dlpack(
@@ -101,10 +109,12 @@ def full(
     shape: IntOrInts,
     fill_value: Any,
     dtype: npt.DTypeLike | None = None,
+    order: str | None = None,
     *,
     device: str | None = None,
 ) -> Any:
     """Makes a tensor of equal elements, or of what is broadcast to a shape."""
+    check_order(order)
     if isinstance(fill_value, TensorHandle) or holds_tensors(fill_value):
         value = asarray(fill_value, dtype)
         _check_device(value.session, device)
@@ -113,24 +123,36 @@ def full(
 
 
 def zeros(
-    shape: IntOrInts, dtype: npt.DTypeLike | None = None, *, device: str | None = None
+    shape: IntOrInts,
+    dtype: npt.DTypeLike | None = None,
+    order: str | None = None,
+    *,
+    device: str | None = None,
 ) -> Any:
     """Makes a tensor of zeros."""
-    return full(shape, 0, dtype or np.float64, device=device)
+    return full(shape, 0, dtype or np.float64, order, device=device)
 
 
 def ones(
-    shape: IntOrInts, dtype: npt.DTypeLike | None = None, *, device: str | None = None
+    shape: IntOrInts,
+    dtype: npt.DTypeLike | None = None,
+    order: str | None = None,
+    *,
+    device: str | None = None,
 ) -> Any:
     """Makes a tensor of ones."""
-    return full(shape, 1, dtype or np.float64, device=device)
+    return full(shape, 1, dtype or np.float64, order, device=device)
 
 
 def empty(
-    shape: IntOrInts, dtype: npt.DTypeLike | None = None, *, device: str | None = None
+    shape: IntOrInts,
+    dtype: npt.DTypeLike | None = None,
+    order: str | None = None,
+    *,
+    device: str | None = None,
 ) -> Any:
     """Makes a tensor of zeros: the server has none without contents to compute with."""
-    return zeros(shape, dtype, device=device)
+    return zeros(shape, dtype, order, device=device)
 
 
 def full_like(
@@ -163,7 +185,7 @@ def full_like(
     extents = x.shape if shape is None else shape
     if isinstance(fill_value, TensorHandle) or holds_tensors(fill_value):
         return _full(x.session, extents, asarray(fill_value, wanted))
-    value = np.asarray(fill_value).astype(wanted)
+    value = np.full(np.shape(fill_value), fill_value, wanted)
     return _full(x.session, extents, value)
 
 

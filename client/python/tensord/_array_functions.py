@@ -69,7 +69,7 @@ class ArrayFunctions:
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
     ) -> Any:
-        if not all(issubclass(each, _KNOWN) for each in types):
+        if not all(map(_is_known, types)):
             return NotImplemented
         here = _FUNCTIONS.get(function)
         if here is None:
@@ -96,7 +96,7 @@ class ArrayFunctions:
                 ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
             )
             raise _not_computed(name)
-        if kwargs.get("dtype", 1) is None:
+        if "dtype" in kwargs and kwargs["dtype"] is None:
             del kwargs["dtype"]
         allowed = {"out", "axis"} if ufunc in _ANSWERS else {"out", "axis", "dtype"}
         if kwargs.keys() - allowed:
@@ -116,19 +116,35 @@ def _in_dtype(ufunc: np.ufunc, operands: Any, dtype: Any) -> tuple[Any, ...]:
     """
     wanted = dtypes.wire_dtype(dtype)
     known: list[Any] = [
-        each if isinstance(each, TensorHandle) else np.asarray(each)
+        each if isinstance(each, TensorHandle) or _is_weak(each) else np.asarray(each)
         for each in operands
     ]
-    like = [np.empty(0, each.dtype) for each in known]
+    like = [each if _is_weak(each) else np.empty(0, each.dtype) for each in known]
     with np.errstate(all="ignore"):
         expected = ufunc(*like, dtype=wanted).dtype
     for each in like:
-        if not dtypes.can_cast(each.dtype, wanted, "same_kind"):
-            raise _not_computed(f"{ufunc.__name__} of {each.dtype} with dtype={wanted}")
-    computed = ufunc(*(each.astype(wanted) for each in like)).dtype
-    if computed != expected:
+        if _is_weak(each) or dtypes.can_cast(each.dtype, wanted, "same_kind"):
+            continue
+        raise _not_computed(f"{ufunc.__name__} of {each.dtype} with dtype={wanted}")
+    cast = [
+        np.array(each, wanted) if _is_weak(each) else each.astype(wanted, copy=False)
+        for each in known
+    ]
+    if ufunc(*(np.ones(1, each.dtype) for each in cast)).dtype != expected:
         raise _not_computed(f"{ufunc.__name__} with dtype={wanted}")
-    return tuple(each.astype(wanted, copy=False) for each in known)
+    return tuple(cast)
+
+
+def _is_weak(value: Any) -> bool:
+    """Whether it is a number of Python's, which takes the dtype of others."""
+    is_number = isinstance(value, (bool, int, float, complex))
+    return is_number and not isinstance(value, np.generic)
+
+
+def _is_known(kind: type) -> bool:
+    return issubclass(kind, (TensorHandle, np.ndarray)) and not issubclass(
+        kind, np.ma.MaskedArray
+    )
 
 
 def _not_computed(name: str) -> TypeError:
@@ -217,7 +233,6 @@ _ALL: dict[Any, Callable[..., Any]] = {
 _FUNCTIONS = {
     key: value for key, value in _ALL.items() if not isinstance(key, np.ufunc)
 }
-_KNOWN = (TensorHandle, np.ndarray)
 # Of these dtype= says nothing of what is computed in.
 _ANSWERS = {
     ufunc

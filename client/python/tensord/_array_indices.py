@@ -15,7 +15,7 @@ from tensord._conversions import stored
 from tensord._stages import IntOrInts, axis_of
 from tensord._taking import check_range, index_operand, shape_along, taken
 from tensord._taking import take as take_indices
-from tensord.errors import Unimplemented
+from tensord.errors import InvalidArgument, Unimplemented
 
 
 def take(x: Any, indices: Any, /, axis: int | None = None, out: Any = None) -> Any:
@@ -106,8 +106,15 @@ def ravel_multi_index(
         raise Unimplemented(
             f"mode is {mode!r}, wanted 'raise'", reason="OPTION_UNSUPPORTED"
         )
+    extents = extents_of(dims)
+    if len(multi_index) != len(extents):
+        raise InvalidArgument(
+            f"multi_index has {len(multi_index)} items for {len(extents)} modes, wanted "
+            "one for each",
+            reason="MODE_COUNT_MISMATCH",
+        )
     number: Any = 0
-    for index, extent in zip(multi_index, extents_of(dims), strict=True):
+    for index, extent in zip(multi_index, extents):
         number = number * extent + _numbers("multi_index", index, *multi_index)
     return number
 

@@ -242,6 +242,10 @@ def tile(A: Any, reps: IntOrInts) -> Any:
     """Returns a tensor of copies of another one, so many along each mode."""
     refuse_tensors("reps", reps)
     counts = integers_of("reps", reps)
+    if any(count < 0 for count in counts):
+        raise InvalidArgument(
+            f"reps is {reps}, wanted 0 and more", reason="EXTENT_NEGATIVE"
+        )
     x = tensor_of(A)
     counts = (1,) * (x.ndim - len(counts)) + counts
     extents = (1,) * (len(counts) - x.ndim) + x.shape

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tensord import _dtypes as dtypes
 from tensord._array_numbers import abs, divide, isnan, multiply, sqrt, where
 from tensord._array_session import tensor_of
 from tensord._array_statistics import Axis
 from tensord._array_statistics import all as all_of
-from tensord._conversions import stored
-from tensord._elementwise import real_dtype
+from tensord._conversions import converted, stored
+from tensord._elementwise import real_dtype, wide_dtype
 
 
 def nansum(
@@ -70,8 +71,7 @@ def nanmean(
     x = tensor_of(x, out)
     if x.dtype.kind in "iub":
         return x.mean(axis, dtype, out, keepdims)
-    total = nansum(x, axis, dtype, None, keepdims)
-    return _put(divide(total, _count(x, axis, keepdims)), out)
+    return _put(_mean(x, x, axis, dtype, 0, keepdims), out)
 
 
 def nanvar(
@@ -94,13 +94,14 @@ def nanvar(
         keepdims: Whether averaged modes stay, with extent 1.
     """
     x = tensor_of(x, out)
-    distances = abs(x - nanmean(x, axis, dtype, keepdims=True))
+    kept = None if dtype is None else dtypes.wire_dtype(dtype)
+    kept = kept or (np.dtype(np.float64) if x.dtype.kind in "iub" else x.dtype)
+    known = converted(x, wide_dtype(np.result_type(kept, x.dtype)))
+    distances = abs(known - _mean(known, known, axis, None, 0, True))
     # Infinities have no distance from their mean, and count all the same.
     squares = multiply(distances, distances)
-    known = squares if x.dtype.kind in "iub" else where(isnan(x), 0, squares)
-    count = _count(x, axis, keepdims) - ddof
-    total = known.sum(axis, dtype, None, keepdims)
-    return _put(divide(total, where(count > 0, count, math.nan)), out)
+    result = _mean(known, squares, axis, None, ddof, keepdims)
+    return _put(converted(result, real_dtype(kept)), out)
 
 
 def nanstd(x: Any, /, *args: Any, out: Any = None, **options: Any) -> Any:
@@ -120,11 +121,15 @@ def _or_nan(x: Any, result: Any, axis: Axis, keepdims: bool) -> Any:
     return where(is_nothing, math.nan, result)
 
 
-def _count(x: Any, axis: Axis, keepdims: bool) -> Any:
-    """How many numbers there are, in the tensor's real dtype."""
-    if x.dtype.kind in "iub":
-        return (x == x).sum(axis, np.float64, None, keepdims)
-    return (x == x).sum(axis, real_dtype(x.dtype), None, keepdims)
+def _mean(
+    x: Any, values: Any, axis: Axis, dtype: Any, ddof: float, keepdims: bool
+) -> Any:
+    """Averages values where `x` is a number."""
+    kept = values.dtype if dtype is None else dtypes.wire_dtype(dtype)
+    is_number = x == x
+    total = where(is_number, values, 0).sum(axis, wide_dtype(kept), None, keepdims)
+    count = is_number.sum(axis, np.float64, None, keepdims) - ddof
+    return converted(divide(total, where(count > 0, count, math.nan)), kept)
 
 
 def _put(result: Any, out: Any) -> Any:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from tensord import _arithmetic as arithmetic
 from tensord import _dtypes as dtypes
 from tensord import _elementwise as elementwise
-from tensord._array_session import tensor_of
+from tensord._array_session import refuse_other_libraries, tensor_of
 from tensord._conversions import converted, stored
 from tensord._elementwise import is_complex, session_of, unary
 
@@ -134,7 +134,9 @@ def rint(x: Any, /, out: Any = None) -> Any:
 def round(x: Any, /, decimals: int = 0, out: Any = None) -> Any:
     """Rounds to so many digits after the point, as `numpy.round` does."""
     x = tensor_of(x, out)
-    if x.dtype.kind in "iub":
+    if x.dtype.kind == "b" and decimals == 0:
+        return rint(x, out)
+    if x.dtype.kind in "iu":
         if decimals >= 0:
             return _put(unary(x, None), out)
         wide = round(converted(x, np.dtype(np.float64)), decimals)
@@ -269,6 +271,8 @@ def clip(
 
 def where(condition: Any, x1: Any, x2: Any, /) -> Any:
     """Chooses elements of `x1` where a condition is true, and of `x2` elsewhere."""
+    for each in condition, x1, x2:
+        refuse_other_libraries(each)
     if session_of(condition, x1, x2) is None:
         condition = tensor_of(condition)
     return elementwise.where(condition, x1, x2)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tensord._conversions import refuse_lists
-from tensord._elementwise import session_of
+from tensord._elementwise import refuse_masked, session_of
 from tensord._tensor_handle import TensorHandle
 
 _INLINE_BYTES = 64 << 10
@@ -75,9 +75,27 @@ def tensor_of(value: Any, *others: Any, dtype: np.dtype | None = None) -> Any:
     if isinstance(value, TensorHandle):
         return value
     refuse_lists(value)
+    refuse_other_libraries(value)
     session = session_of(*others)
     array = np.asarray(value, dtype)
     return placed(CURRENT.get() if session is None else session, array)
+
+
+def refuse_other_libraries(value: Any) -> None:
+    """Refuses what NumPy would make another thing of.
+
+    Raises:
+        TypeError: It is a masked array, whose mask would be lost, or Dask's, which would
+            be computed here.
+    """
+    if isinstance(value, TensorHandle):
+        return
+    refuse_masked(value)
+    if hasattr(value, "__dask_graph__"):
+        raise TypeError(
+            "got a Dask array, which would be computed here; `x.map_blocks(asarray)` "
+            "makes tensors of its chunks, and NumPy's functions leave it to Dask"
+        )
 
 
 def placed(session: Any, array: np.ndarray) -> Any:

@@ -8,8 +8,8 @@ import numpy as np
 
 from tensord import _stages as stages
 from tensord._arrays import assigned_array
-from tensord._conversions import apart_from, converted
-from tensord._taking import check_range, index_operand, place_of_indices
+from tensord._conversions import converted, copied, separate_from
+from tensord._taking import check_range, host_mask, index_operand, place_of_indices
 from tensord._tensor_handle import TensorHandle
 from tensord.errors import InvalidArgument, InvalidIndex
 
@@ -18,14 +18,9 @@ def mask_of(key: Any) -> Any:
     """Returns a key that is a mask, as an array or a tensor of bools; None: it is none."""
     if isinstance(key, tuple) and len(key) == 1:
         (key,) = key
-    if (
-        isinstance(key, list)
-        and key
-        and all(isinstance(i, (bool, np.bool_)) for i in key)
-    ):
-        key = np.asarray(key)
-    is_mask = isinstance(key, (TensorHandle, np.ndarray)) and key.dtype == np.bool_
-    return key if is_mask else None
+    if isinstance(key, (TensorHandle, np.ndarray)):  # Also one bool of all elements.
+        return key if key.dtype == np.bool_ else None
+    return host_mask(key)
 
 
 def overwrite_where(x: Any, mask: Any, value: Any) -> None:
@@ -100,15 +95,21 @@ def _value_for(x: Any, value: Any) -> Any:
 
 def _put(x: Any, value: Any, modes: Any, op: str, where: Any, modes_where: Any) -> None:
     """Overwrites `x` with what it has, or a value, as indices or a mask say."""
-    own = range(x.ndim)
-    x.session.elementwise(
-        apart_from(x, value),
-        modes,
-        x,
-        own,
-        own,
-        op=op,
-        b=apart_from(x, where),
-        modes_b=modes_where,
-        out=x,
+
+    def put(value: Any, where: Any) -> None:
+        own = range(x.ndim)
+        options = {"op": op, "b": where, "modes_b": modes_where, "out": x}
+        x.session.elementwise(value, modes, x, own, own, **options)
+
+    try:
+        put(separate_from(x, value), separate_from(x, where))
+        return
+    except InvalidArgument as error:
+        if error.reason != "OUTPUT_OVERLAPS_INPUT":
+            raise
+    put(
+        *(
+            copied(each) if isinstance(each, TensorHandle) else each
+            for each in (value, where)
+        )
     )

@@ -91,8 +91,22 @@ def apart_from(out: Any, operand: Any) -> Any:
     """Returns an operand, or a copy of one that overlaps the output as `overlaps` says."""
     if not isinstance(operand, TensorHandle) or not operand.overlaps(out):
         return operand
-    modes = range(operand.ndim)
-    return operand.session.permute(operand, modes, modes)
+    return copied(operand)
+
+
+def separate_from(out: Any, operand: Any) -> Any:
+    """Returns an operand, or a copy of one that is known here to share memory with the
+    output, though it may be the same."""
+    if not isinstance(operand, TensorHandle):
+        return operand
+    shares = operand.overlaps(out) or operand.coincides(out)
+    return copied(operand) if shares else operand
+
+
+def copied(tensor: TensorHandle) -> Any:
+    """Copies a tensor on the server."""
+    modes = range(tensor.ndim)
+    return tensor.session.permute(tensor, modes, modes)
 
 
 def stored(result: TensorHandle, out: Any) -> Any:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import math
 import operator
+import uuid
 from typing import Any
 
 import dask.array
 import numpy as np
+from dask import config
 from dask.array import Array, chunk_types, dispatch
 from dask.array.backends import ArrayBackendEntrypoint, array_creation_dispatch
 from dask.sizeof import sizeof
+from dask.tokenize import TokenizationError, normalize_token
 
 import tensord.array as xp
+from tensord._array_layout import check_order
 from tensord._stages import axes_of
 from tensord._tensor import RemoteTensor
 
@@ -82,7 +86,7 @@ class TensordBackend(ArrayBackendEntrypoint):
     @staticmethod
     def arange(*args: Any, like: Any = None, **kwargs: Any) -> Array:
         """Makes `dask.array.arange` of tensors."""
-        like = xp.empty(()) if like is None else like
+        like = xp.empty(0) if like is None else like
         make: Any = array_creation_dispatch.dispatch("numpy")
         made: Array = make.arange(*args, like=like, **kwargs)
         return made
@@ -94,15 +98,16 @@ def _has_tensors(array: Any) -> bool:
 
 
 def _created(name: str, /, *args: Any, meta: Any = None, **kwargs: Any) -> Array:
-    meta = xp.empty(()) if meta is None else meta
+    meta = xp.empty(0) if meta is None else meta
     make = getattr(array_creation_dispatch.dispatch("numpy"), name)
     made: Array = make(*args, meta=meta, **kwargs)
     return made
 
 
 def _einsum(*operands: Any, **options: Any) -> Any:
-    """Computes what `numpy.einsum` does; Dask asks for orders and types of no concern."""
+    """Computes what `numpy.einsum` does; Dask always names an order and a casting."""
     known = {name: options.pop(name, None) for name in ("dtype", "casting", "order")}
+    check_order(known["order"])
     if known["dtype"] is not None:
         options |= {"dtype": known["dtype"], "casting": known["casting"] or "safe"}
     return xp.einsum(*operands, **options)
@@ -150,14 +155,23 @@ def _computed(results: Any) -> Any:
 def _downloaded(results: Any) -> Any:
     if isinstance(results, RemoteTensor):
         return results.numpy()[()]
-    if isinstance(results, (list, tuple)):
-        return type(results)(map(_downloaded, results))
+    if type(results) in (list, tuple):  # Others may be chunks.
+        return [_downloaded(each) for each in results]
     return results
 
 
 def _postcompute(self: Any) -> Any:
     # Dask does not always know what chunks are.
     return _computed, ()
+
+
+def _token(tensor: RemoteTensor) -> Any:
+    """What stands for a tensor in names of tasks; elements may be overwritten."""
+    if not tensor.size:
+        return "tensord", str(tensor.dtype), tensor.shape
+    if config.get("tokenize.ensure-deterministic"):
+        raise TokenizationError(f"tensor {tensor.name} may be overwritten")
+    return uuid.uuid4().hex
 
 
 def _register() -> None:
@@ -187,6 +201,8 @@ def _register() -> None:
     }
     for lookup, function in lookups.items():
         lookup.register(RemoteTensor, function)
+    tokens: Any = normalize_token
+    tokens.register(RemoteTensor, _token)
     sizes: Any = sizeof
     sizes.register(RemoteTensor, operator.attrgetter("nbytes"))
     array_creation_dispatch.register_backend("tensord", TensordBackend())

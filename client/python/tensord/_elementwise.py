@@ -47,10 +47,25 @@ def session_of(*operands: Any) -> TensorSession[Any, Any] | None:
 
 
 def is_operand(value: Any) -> bool:
-    """Whether it is a tensor, or something to be made an array of."""
+    """Whether it is a tensor, or something to be made an array of.
+
+    Raises:
+        TypeError: It is a masked array, whose mask would be lost.
+    """
+    refuse_masked(value)
     return isinstance(
         value, (TensorHandle, np.ndarray, np.generic, numbers.Number, list, tuple)
     ) or hasattr(value, "__dlpack__")
+
+
+def refuse_masked(value: Any) -> None:
+    """Refuses a masked array, whose mask would be lost.
+
+    Raises:
+        TypeError: It is one.
+    """
+    if isinstance(value, np.ma.MaskedArray):
+        raise TypeError("got a masked array, wanted one without a mask: `filled()` is")
 
 
 def mapped(a: Any, operator: Callable[[Any], Any], out: Any = None) -> Any:
@@ -172,6 +187,12 @@ def is_complex(dtype: np.dtype) -> bool:
 def real_dtype(dtype: np.dtype) -> np.dtype:
     """The dtype of the parts of a complex number; of real ones their own."""
     return np.dtype(f"f{dtype.itemsize // 2}") if is_complex(dtype) else dtype
+
+
+def wide_dtype(dtype: np.dtype) -> np.dtype:
+    """The dtype that sums of many numbers fit in: float32 for the two of 16 bits."""
+    is_short = dtypes.is_floating(dtype) and dtype.itemsize == 2
+    return np.dtype(np.float32) if is_short else dtype
 
 
 def broadcast_shape(*operands: Any) -> tuple[int, ...]:

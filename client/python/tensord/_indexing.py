@@ -92,9 +92,9 @@ def _item(item: Any, position: int) -> stages_pb2.IndexItem:
         return stages_pb2.IndexItem(slice=_slice(item, position))
     if _is_mask(item):
         raise Unimplemented(
-            f"item {position} of the index is a mask: what it takes has an extent that "
-            "nobody knows here; `t[mask] = number` is computed, `where(mask, a, b)` "
-            "too, and `t[mask.nonzero()]` of an array of bools",
+            f"item {position} of the index is a mask on the server: what it takes has an "
+            "extent that nobody knows here; `t[mask] = number` is computed, "
+            "`where(mask, a, b)` too, and `t[mask.numpy()]`",
             reason="INDEX_UNSUPPORTED",
         )
     if _is_advanced(item):

@@ -11,7 +11,7 @@ from tensord import _dtypes as dtypes
 from tensord._conversions import holds_tensors, refuse_tensors
 from tensord._indexing import takes_everything
 from tensord._tensor_handle import TensorHandle
-from tensord.errors import InvalidArgument, InvalidIndex
+from tensord.errors import InvalidArgument, InvalidIndex, Unimplemented
 
 _LARGEST = np.iinfo(np.int64).max
 _PLAIN = (int, slice, type(None), type(Ellipsis))
@@ -105,12 +105,13 @@ def place_of_indices(x: Any, key: Any) -> tuple[Any, int, Any] | None:
         and the ints; None where no item has several ints.
 
     Raises:
-        InvalidIndex: Several items are ints, or they are a tensor or have several modes,
+        InvalidIndex: A mask does not fit (`MODE_EXTENT_MISMATCH`).
+        Unimplemented: Several items are ints, or they are a tensor or have several modes,
             or are apart from an int (`INDEX_UNSUPPORTED`).
     """
     if isinstance(key, _PLAIN):
         return None
-    items = list(key) if isinstance(key, tuple) else [key]
+    items = _without_masks(x, list(key) if isinstance(key, tuple) else [key])
     places = [i for i, item in enumerate(items) if _is_indices(item)]
     if not places:
         return None
@@ -118,27 +119,76 @@ def place_of_indices(x: Any, key: Any) -> tuple[Any, int, Any] | None:
     given: Any = items[place]
     mode_count = 0 if isinstance(given, TensorHandle) else np.ndim(given)
     items[place] = slice(None)
-    together = [i for i, item in enumerate(items) if i == place or _is_int(item)]
-    is_apart = together[-1] - together[0] >= len(together)
-    if len(places) > 1 or mode_count != 1 or is_apart:
-        raise InvalidIndex(
-            f"items {places} of the index are ints, wanted for overwriting one array or "
-            "sequence of this computer, of one mode, and no int apart from it",
+    together = [i for i, item in enumerate(items) if i == place or _is_index(item)]
+    wrong = None
+    if len(places) > 1:
+        wrong = f"items {places} of the index are ints, wanted one such item"
+    elif isinstance(given, TensorHandle):
+        wrong = f"item {place} of the index is a tensor, wanted ints of this computer"
+    elif mode_count != 1:
+        wrong = f"item {place} of the index has {mode_count} modes, wanted 1"
+    elif together[-1] - together[0] >= len(together):
+        wrong = f"item {place} of the index is apart from another, wanted beside it"
+    if wrong is not None:
+        raise Unimplemented(
+            f"{wrong}, as elements are overwritten along one mode",
             reason="INDEX_UNSUPPORTED",
         )
     seen = x if takes_everything(tuple(items), x.ndim) else x[tuple(items)]
     return seen, _axis_of(place, items, seen), given
 
 
+def _without_masks(x: Any, items: list[Any]) -> list[Any]:
+    """The items of an index, with masks of this computer as the ints of what they take.
+
+    Raises:
+        InvalidIndex: One has not the extents of its modes (`MODE_EXTENT_MISMATCH`).
+    """
+    masks = {i: m for i, item in enumerate(items) if (m := host_mask(item)) is not None}
+    if not masks:
+        return items
+    seen = [
+        masks[i].ndim if i in masks else int(item is not None and item is not Ellipsis)
+        for i, item in enumerate(items)
+    ]
+    found: list[Any] = []
+    mode = 0
+    for i, item in enumerate(items):
+        if item is Ellipsis:
+            mode += x.ndim - sum(seen)
+        if i in masks:
+            extents = x.shape[mode : mode + seen[i]]
+            if masks[i].shape != extents:
+                raise InvalidIndex(
+                    f"item {i} of the index is a mask of shape {masks[i].shape}, wanted "
+                    f"that of its modes, {extents}",
+                    reason="MODE_EXTENT_MISMATCH",
+                )
+            found += masks[i].nonzero()
+        else:
+            found.append(item)
+        mode += seen[i]
+    return found
+
+
+def host_mask(item: Any) -> np.ndarray | None:
+    """Returns an item of an index that is a mask of this computer, as an array."""
+    mask: Any = item
+    if isinstance(item, list) and item and isinstance(item[0], (bool, np.bool_, list)):
+        mask = None if holds_tensors(item) else np.asarray(item)
+    is_mask = isinstance(mask, np.ndarray) and mask.dtype == np.bool_ and mask.ndim
+    return mask if is_mask else None
+
+
 def _axis_of(place: int, items: Sequence[Any], seen: Any) -> int:
     """The mode of a part that an item stands for, which is all of that mode."""
     if any(item is Ellipsis for item in items[:place]):
-        behind = sum(not _is_int(item) for item in items[place + 1 :])
+        behind = sum(not _is_index(item) for item in items[place + 1 :])
         return int(seen.ndim) - 1 - behind
-    return sum(not _is_int(item) for item in items[:place])
+    return sum(not _is_index(item) for item in items[:place])
 
 
-def _is_int(item: Any) -> bool:
+def _is_index(item: Any) -> bool:
     return not (item is None or item is Ellipsis or isinstance(item, slice))
 
 
@@ -160,6 +210,7 @@ def indexed(x: Any, key: Any) -> Any:
     items = list(key) if isinstance(key, tuple) else [key]
     if all(isinstance(item, _PLAIN) for item in items):
         return None
+    items = _without_masks(x, items)
     indices = {
         place: index_operand(f"item {place} of the index", item)
         for place, item in enumerate(items)
@@ -169,7 +220,7 @@ def indexed(x: Any, key: Any) -> Any:
         return None
     for place in indices:
         items[place] = slice(None)
-    together = [i for i, item in enumerate(items) if _is_int(item) or i in indices]
+    together = [i for i, item in enumerate(items) if _is_index(item) or i in indices]
     seen = x if takes_everything(tuple(items), x.ndim) else x[tuple(items)]
     axes = [_axis_of(place, items, seen) for place in indices]
     is_apart = together[-1] - together[0] + 1 != len(together)
